@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
@@ -23,6 +23,7 @@ class Atoms:
     chains: int = 1
     weights: Array | None = None  # (N,)  probabilities, if they differ
     complete: bool = False  # whether these are all possible values
+    statistics: Mapping[str, Array] = field(default_factory=dict)  # (N,)  of the sampler
 
     def __len__(self) -> int:
         return len(next(iter(self.values.values())))

@@ -8,25 +8,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, final
 
 import jax
 import numpy as np
 
 from homdp_ppl.core.arguments import count_problems, refuse
-from homdp_ppl.core.checked import checked_but
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episode_validation import GAPS
 from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import as_key, refuse_traced_key
 from homdp_ppl.core.spaces import no_tables, require_finite
-from homdp_ppl.declare.kernels import Tables
+from homdp_ppl.declare.kernels import Planned
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.sizes import draw_problems
-from homdp_ppl.errors import InferenceError, Problem
+from homdp_ppl.errors import DataError, InferenceError, Problem
 from homdp_ppl.posteriors.atoms import Atoms
-from homdp_ppl.posteriors.dataset import to_dataset
 from homdp_ppl.posteriors.diagnostics import Diagnostics, Gate
 from homdp_ppl.posteriors.dirichlet import ClosedForm, closed_form
 from homdp_ppl.posteriors.gaussian import GaussianForm, gaussian_form
@@ -67,15 +68,16 @@ class Posterior:
     homdp
         The declaration.
     data
-        Counts for finite spaces, else the episodes.
+        Counts for finite spaces, with the gaps if states are missing; else the episodes.
     method
-        The method of inference: "known", "conjugate", "prior", "enumerated", "nuts", "laplace", or
-        "mixed" for closed forms combined with one of the others.
+        The method of inference: "known", "conjugate", "prior", "enumerated", "gibbs", "nuts",
+        "laplace", or "mixed" for closed forms combined with one of the others.
     explanation
         The method of each site as text.
     closed
-        The parameters of the closed forms: concentrations of Dirichlet rows, (M,), or location,
-        strength, shape and rate of Gaussian emissions, (groups, 4). Empty if there are none.
+        The parameters of the closed forms: concentrations of Dirichlet rows, (M,), with those of
+        sums of outcomes at the end, or location, strength, shape and rate of Gaussian emissions,
+        (groups, 4). Empty if there are none.
     atoms
         Values of the other sites.
     settings
@@ -88,6 +90,9 @@ class Posterior:
         Calibration of Laplace's approximation, if it was used.
     forced
         Whether the fit was kept although it did not pass the gate.
+    parts
+        For finite spaces, the episodes behind the counts, one container per update. None if they
+        are not known, because counts were given.
 
     Examples
     --------
@@ -104,20 +109,33 @@ class Posterior:
     """
 
     homdp: HOMDP
-    data: Counts | Episodes
+    data: Counts | Evidence | Episodes
     method: str
     explanation: str
     closed: Array
     atoms: Atoms | None = None
     settings: Settings = DEFAULT
-    warm: Warm | None = None
+    warm: Warm | Array | None = None
     diagnostics: Diagnostics | None = None
     calibration: Calibration | None = None
     forced: bool = False
+    parts: tuple[Episodes, ...] | None = None
+
+    @property
+    def episodes(self) -> Episodes | None:
+        """The episodes that the posterior is conditioned on; None if only counts are known."""
+        if isinstance(self.data, Episodes):
+            return self.data
+        if self.parts is None:
+            return None
+        return Episodes.concatenate(self.parts) if self.parts else Episodes.of([], self.homdp)
 
     @property
     def counts(self) -> Counts:
-        """The data as counts."""
+        """The data as counts; raises an error if states are missing."""
+        if isinstance(self.data, Evidence):
+            got = f"{self.data.gaps.hidden:,} missing states"
+            raise DataError("counts", [Problem("data", got, "all states revealed", GAPS)])
         if not isinstance(self.data, Counts):
             raise no_tables(self.homdp.spaces, self.homdp.name, "counts")
         return self.data
@@ -190,7 +208,7 @@ class Posterior:
         return self.homdp.model_of(self._moments[0])
 
     @property
-    def variance(self) -> Tables:
+    def variance(self) -> Planned:
         """The posterior variance of every table entry; exact where the mean is exact."""
         require_finite(self.homdp.spaces, self.homdp.name, "variance")
         return self._moments[1]
@@ -207,29 +225,58 @@ class Posterior:
 
     @property
     def dataset(self) -> xr.Dataset:
-        """Draws of all sites as an xarray Dataset for ArviZ.
+        """Draws of all sites as an xarray Dataset, the posterior group of :meth:`to_arviz`.
 
         Its dimensions are chain and draw, and its coordinates use the names of the model. Sampled
         sites keep their chains. Sites in closed form are drawn independently with a fixed key.
         """
-        sampled = self.atoms is not None and self.atoms.weights is None
-        chains, n = (self.atoms.chains, len(self.atoms)) if self.atoms and sampled else (4, 2000)
-        values = self.parameters(jax.random.key(0), n)
-        if self.atoms and sampled:
-            values |= self.atoms.values
-        about = {
-            "model": self.homdp.name,
-            "method": self.method,
-            "explanation": self.explanation,
-            "forced": int(self.forced),
-        }
-        if self.diagnostics is not None:
-            about["divergences"] = self.diagnostics.divergences
-        return to_dataset(
-            self.homdp,
-            {name: v.reshape(chains, -1, *v.shape[1:]) for name, v in values.items()},
-            about,
-        )
+        from homdp_ppl.posteriors.inference_data import posterior_group  # a circular import
+
+        return posterior_group(self)
+
+    @checked
+    def to_arviz(self, episodes: Episodes | None = None) -> Any:
+        """The posterior for ArviZ: an InferenceData (ArviZ 0.23) or a DataTree (1.x).
+
+        All dimensions have coordinates: names of states, actions and observations, numbers of
+        steps, and ids or numbers of episodes. Values are indices. The groups are:
+
+        - ``posterior`` and ``prior``: draws of all sites, as in :attr:`dataset`. Sites in closed
+          form are drawn independently.
+        - ``sample_stats``: ``lp``, the log density of parameters and data, up to a constant if
+          only counts are known; after NUTS also its statistics, such as ``diverging``.
+        - ``observed_data``: ``observation`` and ``state`` of every episode. ``constant_data``: the
+          actions.
+        - ``log_likelihood``: one number per draw and episode, the unit that ``arviz.loo`` leaves
+          out. Steps of an episode are dependent; episodes are independent given the parameters.
+          The policy does not matter, because its probabilities do not depend on the parameters.
+        - ``posterior_predictive``: replications of every state and observation, drawn given the
+          recorded state and action before it. They are correct for any policy, also for one that
+          was learning. :func:`homdp_ppl.posteriors.predictive_check` simulates whole episodes.
+          Left out if states are missing; likelihoods are then sums over the hidden states.
+
+        For random rewards, ``lp`` and ``log_likelihood`` are left out: recorded rewards are data
+        too, and these densities do not contain them.
+
+        Parameters
+        ----------
+        episodes
+            All or some of the episodes that the posterior is conditioned on. Needed only if it was
+            computed from counts; without them, the last four groups are left out.
+
+        Examples
+        --------
+        >>> import jax
+        >>> from homdp_ppl import models, posterior, rollout, uniform_policy
+        >>> world = models.load("tiger")
+        >>> log = rollout(jax.random.split(jax.random.key(0), 50), world, uniform_policy(world))
+        >>> data = posterior(world.homdp, log).to_arviz()
+        >>> dict(data["log_likelihood"].sizes)
+        {'chain': 4, 'draw': 500, 'episode': 50}
+        """
+        from homdp_ppl.posteriors.inference_data import to_arviz  # a circular import
+
+        return to_arviz(self, episodes)
 
     @checked_but("data")
     def update(self, data: Data, key: Array | None = None) -> Posterior:
@@ -242,9 +289,9 @@ class Posterior:
         key
             A JAX random key for sampling.
         """
-        from homdp_ppl.posteriors.inference import joined, refit  # a circular import
+        from homdp_ppl.posteriors.inference import updated  # a circular import
 
-        return refit(self, joined(self, data), key)
+        return updated(self, data, key)
 
     def require_rows(self) -> None:
         """Raise an error if the program's tables are not probabilities at some draw.
@@ -267,15 +314,20 @@ class Posterior:
             raise InferenceError(f"quantiles for {self.homdp.name}", [problem])
 
     def __repr__(self) -> str:
-        steps = (
-            int(np.sum(self.data.emission))
-            if isinstance(self.data, Counts)
-            else len(self.data) * self.homdp.horizon
-        )
+        if isinstance(self.data, Evidence):
+            steps = self.data.steps
+        elif isinstance(self.data, Counts):
+            steps = int(np.sum(self.data.emission))
+        else:
+            steps = len(self.data) * self.homdp.horizon
         forced = "\n  kept by force=True: it did not pass the gate" if self.forced else ""
+        sampled = self.atoms is not None and self.homdp.spaces.finite
+        explain = sampled and self.settings.method != "nuts"  # not if NUTS was asked for
+        reasons = self.homdp.structure.reasons(self.homdp.spaces) if explain else []
         return (
             f"Posterior of {self.homdp.name!r} after {steps:,} steps: {self.method}\n  "
-            f"{self.explanation}{forced}"
+            + "\n  ".join([self.explanation, *reasons])
+            + forced
         )
 
     def _require_room(self, n: int) -> None:
@@ -291,5 +343,5 @@ class Posterior:
         return closed_form(self.homdp) if self.homdp.spaces.finite else gaussian_form(self.homdp)
 
     @cached_property
-    def _moments(self) -> tuple[Tables, Tables]:
+    def _moments(self) -> tuple[Planned, Planned]:
         return table_moments(self.homdp, self.closed, self.atoms)

@@ -9,15 +9,41 @@ from typing import Any
 import jax
 import numpy as np
 
+from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.episode_validation import IMPOSSIBLE, excluded_problems
+from homdp_ppl.core.episode_validation import (
+    IMPOSSIBLE,
+    excluded_problems,
+    incomplete_problems,
+)
 from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.evidence import Evidence
+from homdp_ppl.core.missingness import warn_of_association
 from homdp_ppl.core.numbers import as_numbers, masked_problems
 from homdp_ppl.core.probabilities import entry_name
 from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.declare.returns import GAPS, recorded_problems
+from homdp_ppl.declare.reward_density import padded
 from homdp_ppl.errors import DataError, Problem, TracedError, shown
 from homdp_ppl.precision import Array
+
+
+def data_and_episodes(
+    homdp: HOMDP, data: Episode | Iterable[Episode] | Counts
+) -> tuple[Counts | Evidence, Episodes | None]:
+    """The counts of episodes, with the gaps if states are missing, and the episodes if given.
+
+    Raises an error if the data do not fit the declaration or are impossible under it.
+    """
+    if isinstance(data, Counts):
+        return as_counts(homdp, data), None
+    episodes = _episodes(homdp, data)
+    if not incomplete_problems(episodes):
+        return as_counts(homdp, episodes), episodes
+    _refuse_excluded(homdp, episodes)
+    warn_of_association(episodes, homdp.spaces)
+    return Evidence.of(episodes, homdp), episodes
 
 
 def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Counts:
@@ -37,13 +63,13 @@ def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Count
         problems = (
             _foreign(homdp, data) or _improper(homdp, data) or _impossible_counts(homdp, data)
         )
-        problems += _uncounted_starts(homdp, data)
+        problems += [*_uncounted_starts(homdp, data), *_unrecorded(homdp, data)]
+        refuse(DataError, f"data for {homdp.name}", problems)
+        counts = data
     else:
-        data = _episodes(homdp, data)
-        problems = excluded_problems(data, homdp.structure.support, homdp.spaces)
-    if problems:
-        raise DataError(f"data for {homdp.name}", problems)
-    counts = data if isinstance(data, Counts) else Counts.of(data, homdp)
+        episodes = _episodes(homdp, data).require_revealed(f"data for {homdp.name}")
+        _refuse_excluded(homdp, episodes)
+        counts = Counts.of(episodes, homdp)
     arrays: dict[str, Any] = {where: np.asarray(table) for where, table in _tables(counts)}
     return replace(counts, **arrays)
 
@@ -79,6 +105,11 @@ def plain(counts: Counts) -> Counts:
     numbers: dict[str, Any] = {
         name: np.asarray(table, dtype=np.float64) for name, table in _tables(counts)
     }
+    rewards = counts.rewards
+    if rewards is not None:
+        outcomes = None if rewards.outcomes is None else np.asarray(rewards.outcomes, np.float64)
+        single: Any = None if rewards.single is None else padded(np.asarray(rewards.single))
+        numbers["rewards"] = replace(rewards, outcomes=outcomes, single=single)
     return Counts(**numbers)
 
 
@@ -95,6 +126,29 @@ def _uncounted_starts(homdp: HOMDP, counts: Counts) -> list[Problem]:
     expected = "the number of episodes that started in each state"
     remedy = "Count episodes with homdp.counts(episodes), or pass the episodes."
     return [Problem("counts.initial", "None", expected, remedy)]
+
+
+def _unrecorded(homdp: HOMDP, counts: Counts) -> list[Problem]:
+    """Problems of the statistics of random rewards: none, too few, or not all that are needed."""
+    law, rewards = homdp.rewards.law, counts.rewards
+    if law is None:
+        return []
+    remedy = "Pass the episodes, or homdp.counts(episodes), with recorded rewards."
+    if rewards is None or rewards.form != law.form:
+        expected = "statistics of the random rewards of this model"
+        return [Problem("counts.rewards", shown(rewards, 80), expected, remedy)]
+    steps, recorded = int(np.sum(counts.transition)), int(np.sum(rewards.number))
+    if recorded > steps or (recorded < steps and homdp.rewards.recorded != "coin"):
+        got = f"{recorded:,} rewards of {steps:,} steps"
+        expected = "a recorded reward for every step"
+        return [Problem("counts.rewards", got, expected, GAPS if recorded < steps else remedy)]
+    if not rewards.complete:
+        got, expected = "sums of rewards only", "single rewards, which a law with a density needs"
+        return [Problem("counts.rewards", got, expected, "Pass the episodes.")]
+    support = homdp.structure.tables["reward"].support
+    if rewards.outcomes is not None and (np.asarray(rewards.outcomes) > 0)[~support].any():
+        return [Problem("counts.rewards", "an impossible outcome", "possible outcomes", remedy)]
+    return []
 
 
 def impossible(model: str) -> DataError:
@@ -134,7 +188,14 @@ def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode | Episodes]) -> Epi
         )
         problem = Problem("data", f"a {type(data).__name__}", "Episodes, or Counts", remedy)
         raise DataError(f"data for {homdp.name}", [problem])
-    return Episodes.of(listed, homdp).require_revealed(f"data for {homdp.name}")
+    return Episodes.of(listed, homdp)
+
+
+def _refuse_excluded(homdp: HOMDP, episodes: Episodes) -> None:
+    """Raise an error for steps that the declaration excludes."""
+    problems = excluded_problems(episodes, homdp.structure.support, homdp.spaces)
+    problems += recorded_problems(homdp, episodes)
+    refuse(DataError, f"data for {homdp.name}", problems)
 
 
 def _is_ragged(table: Any) -> bool:

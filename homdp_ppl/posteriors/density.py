@@ -24,12 +24,14 @@ from numpyro.infer.util import constrain_fn, potential_energy
 
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.forward import log_probability_of_counts
 from homdp_ppl.core.numbers import as_numbers
-from homdp_ppl.declare.conjugacy import TABLES
 from homdp_ppl.declare.kernels import Kernels, Tables, tabulators
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.probing import Site
+from homdp_ppl.declare.reward_density import has_single, log_rewards
 from homdp_ppl.errors import DataError, InferenceError, Problem
+from homdp_ppl.posteriors.counted import counted
 from homdp_ppl.precision import Array
 
 Position: TypeAlias = dict[str, Array]
@@ -185,27 +187,20 @@ class Density(SiteDensity):
 
     def __init__(self, homdp: HOMDP, held: tuple[str, ...]) -> None:
         super().__init__(homdp, held)
-        self._spaces = homdp.spaces
+        self._homdp = homdp
         self._entries = moving_entries(homdp, closed=bool(held))
 
     def weigh(self, kernels: Kernels, data: Counts) -> None:
         """Add the counts as factors."""
-        table = tabulators(kernels, self._spaces)
+        table, numbers = tabulators(kernels, self._homdp.spaces), counted(self._homdp, data)
         for where, places in self._entries.items():
             if len(places[0]):
-                seen, chance = getattr(data, where)[places], table[where]()[places]
-                numpyro.factor(f"counts of {where}", _log_probability(seen, chance))
-
-
-def _log_probability(seen: Array, chance: Array) -> Array:
-    """Log probability of counts.
-
-    The gradient at minus infinity is zero, so that a sum over discrete sites keeps the gradients of
-    the other terms.
-    """
-    matters, possible = seen > 0, chance > 0
-    logs = jnp.log(jnp.where(matters & possible, chance, 1.0))
-    return jnp.sum(jnp.where(matters & ~possible, -jnp.inf, seen * logs))
+                seen, chance = numbers[where][places], table[where]()[places]
+                numpyro.factor(f"counts of {where}", log_probability_of_counts(seen, chance))
+        if has_single(data.rewards):
+            single: Any = data.rewards.single  # type: ignore[union-attr]
+            logs = log_rewards(kernels.reward, self._homdp, single)
+            numpyro.factor("single rewards", logs)
 
 
 @checked
@@ -270,12 +265,9 @@ def moving_entries(homdp: HOMDP, closed: bool) -> dict[str, tuple[Array, ...]]:
     closed
         Whether to leave out rows with a closed form.
     """
-    structure = homdp.structure
     places: dict[str, tuple[Array, ...]] = {}
-    for name in TABLES:
-        moving = getattr(structure.support, name) & ~getattr(structure.known, name)[..., None]
-        places[name] = np.nonzero(
-            moving
-            & ((getattr(structure.conjugate, name) < 0).all(-1, keepdims=True) | (not closed))
-        )
+    for name, source in homdp.structure.conjugate.sources.items():
+        support, _, known = homdp.structure.tables[name]
+        sampled = (source < 0).all(-1, keepdims=True) | (not closed)
+        places[name] = np.nonzero(support & ~known[..., None] & sampled)
     return places

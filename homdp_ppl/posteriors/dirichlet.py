@@ -1,5 +1,9 @@
 """Closed forms: the Dirichlet rows of a declaration, their updates and their exact moments.
 
+Rows may be nested (see :mod:`homdp_ppl.declare.nesting`). Then a node has a share, its probability
+given its parent. Shares of one branching are Dirichlet, and the probability of a node is the
+product of the shares on its path. Without nesting, shares are the probabilities themselves.
+
 All functions are pure functions of arrays, in NumPy or traced by JAX. :class:`ClosedForm` contains
 the static structure; the concentrations (M,) are the data.
 """
@@ -15,9 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.declare.conjugacy import TABLES, Conjugate
-from homdp_ppl.declare.kernels import Tables
+from homdp_ppl.declare.kernels import Planned, planned
 from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.declare.nesting import Conjugate
+from homdp_ppl.posteriors.counted import counted
+from homdp_ppl.posteriors.products import SensorProduct
 from homdp_ppl.precision import Array, namespace
 
 PROPOSALS = 8  # per Gamma draw
@@ -45,94 +51,123 @@ class ClosedForm:
     """
 
     def __init__(self, homdp: HOMDP) -> None:
+        self.homdp = homdp
         self.conjugate: Conjugate = homdp.structure.conjugate
         self.reference = homdp.structure.reference
         self.sizes = {site.name: site.shape for site in homdp.sites}
-        flat = np.concatenate([getattr(self.conjugate, name).ravel() for name in TABLES])
-        self._places = _groups(
-            flat, len(self.conjugate.concentration)
-        )  # of each entry in the flat tables
+        self.paths = self.conjugate.paths
+        flat = np.concatenate([source.ravel() for source in self.conjugate.sources.values()])
+        nowhere = np.full((1, self.paths.shape[1]), -1)
+        above = np.concatenate([self.paths, nowhere])[flat]  # a source of -1 is the last row
+        # places in the flat tables that count for each node
+        self._places = _groups(above, len(self.conjugate.concentration))
+        # nodes of each branching
         self._members = _groups(
-            self.conjugate.row, int(self.conjugate.row.max(initial=-1)) + 1
-        )  # entries of each row
-        ends = np.cumsum([0, *self.conjugate.lengths])
-        self.rows = Tables(  # which rows have a closed form
-            *(
-                np.any(getattr(self.conjugate, name) >= 0, axis=-1, keepdims=True)
-                for name in Tables._fields
-            )
+            self.conjugate.row[:, None], int(self.conjugate.row.max(initial=-1)) + 1
         )
+        ends = np.cumsum([0, *self.conjugate.lengths])
+        self.rows = {  # which rows of each table have a closed form
+            name: np.any(source >= 0, axis=-1) for name, source in self.conjugate.sources.items()
+        }
+        self.product = SensorProduct(homdp) if homdp.spaces.sensors else None
+        if self.product is not None:
+            self.rows["emission"] = self.product.rows
         self._slices = {
             site: slice(*ends[k : k + 2]) for k, site in enumerate(self.conjugate.sites)
         }
 
     def concentration(self, counts: Counts) -> Array:
         """Posterior concentrations: prior concentrations plus counts of the table entries."""
-        xp = namespace(counts.transition, counts.emission)
-        started = (
-            xp.zeros(len(self.reference.initial)) if counts.initial is None else counts.initial
-        )
-        parts = (counts.transition.reshape(-1), counts.emission.reshape(-1), started)
-        flat = xp.concatenate([*parts, xp.zeros(1)])
+        tables = list(counted(self.homdp, counts).values())
+        xp = namespace(tables)
+        flat = xp.concatenate([*(table.reshape(-1) for table in tables), xp.zeros(1)])
         return self.conjugate.concentration + flat[self._places].sum(-1)
 
     def totals(self, concentration: Array) -> Array:
-        """alpha_0 of the row that each entry belongs to, (M,)."""
+        """alpha_0 of the branching that each node belongs to, (M,)."""
         xp = namespace(concentration)
         padded = xp.concatenate([concentration, xp.zeros((*concentration.shape[:-1], 1))], axis=-1)
         return padded[..., self._members].sum(-1)[..., self.conjugate.row]
 
-    def mean(self, concentration: Array) -> Tables:
+    def mean(self, concentration: Array) -> Planned:
         """Posterior mean tables; rows without a closed form are taken from the reference."""
-        return (
-            self.tables(concentration / self.totals(concentration))
-            if len(concentration)
-            else self.reference
-        )
+        if not len(concentration):
+            return self.reference
+        mean = self.tables(self.means(concentration))
+        if self.product is None:
+            return mean
+        totals = self.totals(concentration)
+        return mean._replace(emission=self.product.moment(concentration, totals, 1))
+
+    def means(self, concentration: Array) -> Array:
+        """Posterior mean probabilities of all nodes."""
+        return self.probabilities(concentration / self.totals(concentration))
+
+    def probabilities(self, shares: Array) -> Array:
+        """The probabilities of all nodes from their shares, both (..., M)."""
+        if not self.conjugate.nested:
+            return shares
+        xp = namespace(shares)
+        padded = xp.concatenate([shares, xp.ones((*shares.shape[:-1], 1))], axis=-1)
+        return padded[..., self.paths].prod(-1)
 
     def middle(self) -> Mapping[str, Array]:
         """The prior means of the sites in closed form."""
         return self.site_means(self.conjugate.concentration)
 
-    def tables(self, entries: Array) -> Tables:
-        """Tables from the entries of all Dirichlet rows, (M,)."""
-        return Tables(
+    def tables(self, entries: Array) -> Planned:
+        """Tables from the probabilities of all nodes, (M,)."""
+        kind = type(self.reference)
+        return kind(
             *(
-                self._fill(getattr(self.reference, name), getattr(self.conjugate, name), entries)
-                for name in Tables._fields
+                self.product.fill(entries)
+                if self.product is not None and name == "emission"
+                else self._fill(name, entries)
+                for name in kind._fields
             )
         )
 
     def spread(self, concentration: Array) -> Mapping[str, Spread]:
-        """Moments of the unknown part of the rows of each table, by its name."""
+        """Moments of the unknown part of the rows of each table, by its name, without nesting."""
         totals = self.totals(concentration)
-        return {
-            name: self._spread(
-                getattr(self.reference, name), getattr(self.conjugate, name), concentration, totals
-            )
-            for name in TABLES
-        }
+        return {name: self._spread(name, concentration, totals) for name in self.conjugate.sources}
 
-    def variance(self, concentration: Array) -> Tables:
+    def variance(self, concentration: Array) -> Planned:
         """Posterior variance of every table entry."""
+        nothing = {name: np.zeros_like(part) for name, part in self.reference._asdict().items()}
         if not len(concentration):
-            return Tables(*map(np.zeros_like, self.reference))
-        return Tables(
-            **{
+            return planned(nothing)
+        names = self.conjugate.sources
+        if self.conjugate.nested:
+            found = {name: self._nested_variance(name, concentration) for name in names}
+        else:
+            found = {
                 name: s.mass[..., None] ** 2 * s.shrink[..., None] * s.mean * (1 - s.mean)
                 for name, s in self.spread(concentration).items()
             }
-        )
+        if self.product is not None:
+            totals = self.totals(concentration)
+            mean, square = (self.product.moment(concentration, totals, k) for k in (1, 2))
+            found["emission"] = namespace(mean).maximum(square - mean**2, 0.0)
+        return planned(nothing | {name: found[name] for name in nothing if name in found})
+
+    def _nested_variance(self, name: str, concentration: Array) -> Array:
+        """The variance of a product of independent shares: mean^2 (prod E[s^2] / E[s]^2 - 1)."""
+        totals = self.totals(concentration)
+        relative = (totals - concentration) / (concentration * (totals + 1))  # variance / mean^2
+        excess = np.expm1(np.append(np.log1p(relative), 0.0)[self.paths].sum(-1))
+        variance = np.append(self.means(concentration) ** 2 * excess, 0.0)
+        return self.mass(name)[..., None] ** 2 * variance[self.conjugate.sources[name]]
 
     def draw(self, key: Array, concentration: Array) -> Array:
-        """One draw of all entries, (M,).
+        """One draw of the probabilities of all nodes, (M,).
 
         It is normalised on the log scale, so that small concentrations do not underflow.
         """
         log_gamma = draw_log_gamma(key, concentration)
         peaks = jnp.append(log_gamma, -jnp.inf)[self._members].max(-1)
         weights = jnp.exp(log_gamma - peaks[self.conjugate.row])
-        return weights / self.totals(weights)
+        return self.probabilities(weights / self.totals(weights))
 
     def draws(self, key: Array, concentration: Array, n: int) -> Mapping[str, Array]:
         """Joint draws of the sites in closed form, each (n, ...)."""
@@ -140,14 +175,14 @@ class ClosedForm:
 
     def site_means(self, concentration: Array) -> Mapping[str, Array]:
         """Posterior means of the sites in closed form."""
-        return self.parameters(concentration / self.totals(concentration))
+        return self.parameters(self.means(concentration))
 
     @cached_property
     def _draw_many(self) -> Callable[[Array, Array], Array]:
         return jax.jit(jax.vmap(self.draw, in_axes=(0, None)))
 
     def parameters(self, entries: Array) -> Mapping[str, Array]:
-        """The values of the sites, from entries (..., M)."""
+        """The values of the sites, from the probabilities of all nodes (..., M)."""
         values = {}
         for site, part in self._slices.items():
             shape, chosen = self.sizes[site], entries[..., part]
@@ -158,22 +193,27 @@ class ClosedForm:
             values[site] = chosen.reshape((*entries.shape[:-1], *shape))
         return values
 
-    def _fill(self, reference: Array, source: Array, entries: Array) -> Array:
-        unknown = source >= 0
-        mass = np.where(unknown, reference, 0.0).sum(-1, keepdims=True)
-        return namespace(entries).where(unknown, mass * entries[..., source], reference)
+    def mass(self, name: str) -> Array:
+        """The constant probability of the unknown part of each row of a table."""
+        reference = self.homdp.structure.tables[name].reference
+        return np.where(self.conjugate.sources[name] >= 0, reference, 0.0).sum(-1)
 
-    def _spread(
-        self, reference: Array, source: Array, concentration: Array, totals: Array
-    ) -> Spread:
-        xp = namespace(concentration)
-        unknown = source >= 0
-        mass = np.where(unknown, reference, 0.0).sum(-1)
+    def _fill(self, name: str, entries: Array) -> Array:
+        """A table from the probabilities of all nodes."""
+        reference = self.homdp.structure.tables[name].reference
+        if name not in self.conjugate.sources:  # a table whose counts are not sufficient
+            return reference
+        source = self.conjugate.sources[name]
+        filled = self.mass(name)[..., None] * entries[..., source]
+        return namespace(entries).where(source >= 0, filled, reference)
+
+    def _spread(self, name: str, concentration: Array, totals: Array) -> Spread:
+        xp, source = namespace(concentration), self.conjugate.sources[name]
         mean = xp.append(concentration / totals, 0.0)[
             source
         ]  # a source of -1 is the zero at the end
         total = xp.append(totals, 0.0)[source].max(-1)
-        return Spread(mean, mass, 1 / (total + 1))
+        return Spread(mean, self.mass(name), 1 / (total + 1))
 
 
 def draw_log_gamma(key: Array, shape: Array) -> Array:
@@ -196,15 +236,18 @@ def draw_log_gamma(key: Array, shape: Array) -> Array:
     return jnp.log(d) + taken + jnp.log1p(-jax.random.uniform(boost, shape.shape)) / shape
 
 
-def _groups(label: Array, groups: int) -> Array:
-    """The indices of each label as one padded array (groups, widest).
+def _groups(labels: Array, groups: int) -> Array:
+    """The indices of the rows with each label as one padded array (groups, widest).
 
-    The padding is one past the last index.
+    The padding is one past the last index. Labels outside of the groups are ignored.
     """
-    places = [np.flatnonzero(label == group) for group in range(groups)]
-    padded = np.full((groups, max(map(len, places), default=0)), len(label))
-    for group, found in enumerate(places):
-        padded[group, : len(found)] = found
+    index, place = np.nonzero((labels >= 0) & (labels < groups))
+    label = labels[index, place]
+    order = np.argsort(label, kind="stable")
+    sizes = np.bincount(label, minlength=groups)
+    within = np.arange(len(label)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    padded = np.full((groups, sizes.max(initial=0)), len(labels))
+    padded[label[order], within] = index[order]
     return padded
 
 

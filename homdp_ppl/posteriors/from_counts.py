@@ -12,10 +12,10 @@ from scipy.special import softmax
 
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.randomness import as_key
-from homdp_ppl.declare.conjugacy import TABLES
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.posteriors.atoms import Atoms
 from homdp_ppl.posteriors.belief import Posterior, Settings
+from homdp_ppl.posteriors.counted import counted
 from homdp_ppl.posteriors.data import impossible, plain
 from homdp_ppl.posteriors.density import Density
 from homdp_ppl.posteriors.dirichlet import closed_form
@@ -43,7 +43,7 @@ def from_counts(
         found["atoms"] = _enumerated(homdp, held, counts)
     elif (
         method == "auto"
-        and not any(np.any(getattr(counts, name)) for name in TABLES)
+        and not any(np.any(table) for table in counted(homdp, counts).values())
         and not _weighed(homdp)
     ):
         how, text = "prior", f"{names} from the prior"
@@ -56,12 +56,7 @@ def from_counts(
     else:
         fit = sampler(homdp, held, sampling).fit(key, plain(counts), warm, gate, force)
         warm = fit.warm
-        flat = {name: v.reshape(-1, *v.shape[2:]) for name, v in fit.samples.items()}
-        found |= {
-            "atoms": Atoms(flat, sampling.chains),
-            "diagnostics": fit.diagnostics,
-            "forced": fit.forced,
-        }
+        found |= {"atoms": fit.atoms, "diagnostics": fit.diagnostics, "forced": fit.forced}
         how, text = "nuts", f"{names} by NUTS, {sampling.chains} chains of {sampling.draws} draws"
     belief = Posterior(
         homdp,

@@ -61,13 +61,13 @@ def from_episodes(
         )
     sampler = homdp.cache.get(("nuts", sampling), lambda: Sampler(EpisodeDensity(homdp), sampling))
     fit = sampler.fit(key, data, warm, settings.gate, settings.force)
-    flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in fit.samples.items()}
-    _require_kernels(homdp, flat)
+    atoms = fit.atoms
+    _require_kernels(homdp, atoms.values)
     return replace(
         belief,
         method="nuts",
         explanation=f"{names} by NUTS, {sampling.chains} chains of {sampling.draws} draws",
-        atoms=Atoms(flat, sampling.chains),
+        atoms=atoms,
         warm=fit.warm,
         diagnostics=fit.diagnostics,
         forced=fit.forced,

@@ -17,7 +17,7 @@ import numpy as np
 import numpyro.distributions as dist
 from numpyro import handlers
 
-from homdp_ppl.declare.kernels import unwrap
+from homdp_ppl.declare.distributions import unwrap
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.posteriors.statistics import Moments, Rows, Statistics, log_likelihood

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.core.spaces import no_tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, InferenceError, Problem, shown
 from homdp_ppl.posteriors.belief import Data, Method, Posterior, Settings
-from homdp_ppl.posteriors.data import as_counts
+from homdp_ppl.posteriors.counted import counted
+from homdp_ppl.posteriors.data import data_and_episodes
 from homdp_ppl.posteriors.diagnostics import Gate
 from homdp_ppl.posteriors.from_counts import from_counts
 from homdp_ppl.posteriors.from_episodes import from_episodes
-from homdp_ppl.posteriors.nuts import Sampling
+from homdp_ppl.posteriors.from_evidence import from_evidence
+from homdp_ppl.posteriors.nuts import Sampling, Warm
 from homdp_ppl.precision import Array
 
 FEWEST = Sampling(chains=1, warmup=1, draws=4)  # the minimum for diagnostics
@@ -34,8 +41,13 @@ def posterior(
 
     Dirichlet and Beta sites that the program uses directly as rows have a closed form. If all other
     sites are discrete, they are summed over exactly. Otherwise they are sampled: from the prior
-    before there are data, then by NUTS on counts, which is compiled once per declaration. For
-    real-valued spaces, there are closed forms for Gaussian emissions of finitely many states;
+    before there are data, then by NUTS on counts, which is compiled once per declaration.
+
+    States that were not revealed are summed over: by Gibbs sampling if all sites have a closed
+    form, else inside NUTS or the enumeration. This assumes that which states are revealed depends
+    only on observations, actions and revealed states.
+
+    For real-valued spaces, there are closed forms for Gaussian emissions of finitely many states;
     otherwise NUTS runs on sufficient statistics or padded episodes.
 
     Parameters
@@ -60,8 +72,8 @@ def posterior(
     Returns
     -------
     Posterior
-        It has ``.draws(key, n)``, ``.mean``, ``.variance``, ``.dataset`` and ``.update(more)``. Its
-        ``repr`` shows the method that was chosen.
+        It has ``.draws(key, n)``, ``.mean``, ``.variance``, ``.update(more)`` and ``.to_arviz()``.
+        Its ``repr`` shows the method that was chosen.
 
     Examples
     --------
@@ -95,25 +107,52 @@ def posterior(
     if few:
         raise InferenceError("posterior", few)
     settings = Settings(method, sampling, gate or Gate(), force)
-    if homdp.spaces.finite:
-        return from_counts(homdp, as_counts(homdp, data), settings, None, key)
-    return from_episodes(homdp, as_episodes(homdp, data), settings, None, key)
+    if not homdp.spaces.finite:
+        return from_episodes(homdp, as_episodes(homdp, data), settings, None, key)
+    known, episodes = data_and_episodes(homdp, data)
+    belief = _finite(homdp, known, settings, None, key)
+    if episodes is not None:
+        return replace(belief, parts=(episodes,))
+    empty = not any(np.any(table) for table in counted(homdp, belief.counts).values())
+    return replace(belief, parts=() if empty else None)
 
 
-def refit(belief: Posterior, data: Counts | Episodes, key: Array | None) -> Posterior:
+def refit(belief: Posterior, data: Counts | Evidence | Episodes, key: Array | None) -> Posterior:
     """The posterior given a new set of all data; chains start from their current positions."""
     homdp, settings, warm = belief.homdp, belief.settings, belief.warm
-    if isinstance(data, Counts):
-        return from_counts(homdp, data, settings, warm, key)
-    return from_episodes(homdp, data, settings, warm, key)
+    if isinstance(data, Episodes):
+        return from_episodes(homdp, data, settings, _chains(warm), key)
+    return _finite(homdp, data, settings, warm, key)
 
 
-def joined(belief: Posterior, data: Data) -> Counts | Episodes:
-    """The data of a posterior together with further data."""
+def _finite(
+    homdp: HOMDP,
+    data: Counts | Evidence,
+    settings: Settings,
+    warm: Warm | Array | None,
+    key: Array | None,
+) -> Posterior:
+    if isinstance(data, Evidence):
+        return from_evidence(homdp, data, settings, warm, key)
+    return from_counts(homdp, data, settings, _chains(warm), key)
+
+
+def _chains(warm: Warm | Array | None) -> Warm | None:
+    """The positions of NUTS, if the last fit was by NUTS."""
+    return warm if isinstance(warm, Warm) else None
+
+
+def updated(belief: Posterior, data: Data, key: Array | None) -> Posterior:
+    """The posterior given its data together with further data."""
     before = belief.data
-    if isinstance(before, Counts):
-        return before + as_counts(belief.homdp, data)
-    return before + as_episodes(belief.homdp, data)
+    if isinstance(before, Episodes):
+        return refit(belief, before + as_episodes(belief.homdp, data), key)
+    more, episodes = data_and_episodes(belief.homdp, data)
+    both = more + before if isinstance(more, Evidence) else before + more
+    after = refit(belief, both, key)
+    if belief.parts is None or episodes is None:
+        return after
+    return replace(after, parts=(*belief.parts, episodes))
 
 
 def as_episodes(homdp: HOMDP, data: Data) -> Episodes:

@@ -20,6 +20,7 @@ from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.sizes import draw_problems
 from homdp_ppl.errors import InferenceError
 from homdp_ppl.memory import NUMBER, count, memory_problems
+from homdp_ppl.posteriors.atoms import Atoms
 from homdp_ppl.posteriors.data import impossible
 from homdp_ppl.posteriors.density import Density, Position, SiteDensity
 from homdp_ppl.posteriors.diagnostics import Diagnostics, Gate, diagnose
@@ -66,9 +67,19 @@ class Fit(NamedTuple):
     """Draws of the sampled sites, with diagnostics."""
 
     samples: dict[str, Array]  # (chains, draws, ...)
+    statistics: dict[str, Array]  # (chains, draws)  of the sampler, by their names in ArviZ
     diagnostics: Diagnostics
     warm: Warm
     forced: bool  # kept although it did not pass the gate
+
+    @property
+    def atoms(self) -> Atoms:
+        """The draws of all chains, one after the other."""
+        samples, statistics = (
+            {name: v.reshape(-1, *v.shape[2:]) for name, v in part.items()}
+            for part in (self.samples, self.statistics)
+        )
+        return Atoms(samples, self.diagnostics.chains, statistics=statistics)
 
 
 class Sampler:
@@ -90,19 +101,19 @@ class Sampler:
             warm = self._cold(jax.random.fold_in(key, 0), data)
             warm = self._round(jax.random.fold_in(key, 1), data, warm, TARGETS[0])[2]
         for turn, target in enumerate(TARGETS):
-            samples, diverging, warm = to_numpy(
+            samples, statistics, warm = to_numpy(
                 self._round(jax.random.fold_in(key, turn + 2), data, warm, target)
             )
-            diagnostics = diagnose(samples, diverging)
+            diagnostics = diagnose(samples, statistics["diverging"])
             problems = diagnostics.problems(gate)
             if not problems:
-                return Fit(samples, diagnostics, warm, forced=False)
+                return Fit(samples, statistics, diagnostics, warm, forced=False)
         if not cold:  # new data can move the posterior away from the old positions
             return self.fit(jax.random.fold_in(key, 0), data, None, gate, force)
         if not force:
             subject = f"NUTS for {self.density.name} (to keep the fit anyway, use force=True)"
             raise InferenceError(subject, problems)
-        return Fit(samples, diagnostics, warm, forced=True)
+        return Fit(samples, statistics, diagnostics, warm, forced=True)
 
     def _cold(self, key: Array, data: Any) -> Warm:
         position, potential = self._start(jax.random.split(key, self.sampling.chains), data)
@@ -119,13 +130,13 @@ class Sampler:
 
     def _run(
         self, key: Array, data: Any, warm: Warm, target: Array
-    ) -> tuple[dict[str, Array], Array, Warm]:
+    ) -> tuple[dict[str, Array], dict[str, Array], Warm]:
         keys = jax.random.split(key, self.sampling.chains)
         return jax.vmap(lambda k, w: self._chain(k, data, w, target))(keys, warm)
 
     def _chain(
         self, key: Array, data: Any, warm: Warm, target: Array
-    ) -> tuple[dict[str, Array], Array, Warm]:
+    ) -> tuple[dict[str, Array], dict[str, Array], Warm]:
         init, step = hmc(potential_fn=lambda position: self.density.potential(data, position))
         state = init(
             warm.position,
@@ -137,14 +148,14 @@ class Sampler:
             rng_key=jax.random.fold_in(key, 0),
         )
 
-        def advance(state: Any, _: None) -> tuple[Any, tuple[Position, Array]]:
+        def advance(state: Any, _: None) -> tuple[Any, tuple[Position, dict[str, Array]]]:
             state = step(state)
-            return state, (state.z, state.diverging)
+            return state, (state.z, _statistics(state))
 
         steps = self.sampling.warmup + self.sampling.draws
-        state, (positions, diverging) = jax.lax.scan(advance, state, length=steps)
-        positions, diverging = jax.tree.map(
-            lambda leaf: leaf[self.sampling.warmup :], (positions, diverging)
+        state, (positions, statistics) = jax.lax.scan(advance, state, length=steps)
+        positions, statistics = jax.tree.map(
+            lambda leaf: leaf[self.sampling.warmup :], (positions, statistics)
         )
         keys = jax.random.split(jax.random.fold_in(key, 1), self.sampling.draws)
         samples = jax.vmap(lambda k, position: self.density.constrain(k, data, position))(
@@ -152,9 +163,20 @@ class Sampler:
         )
         return (
             samples,
-            diverging,
+            statistics,
             Warm(state.z, state.adapt_state.step_size, state.adapt_state.inverse_mass_matrix),
         )
+
+
+def _statistics(state: Any) -> dict[str, Array]:
+    """The statistics of one NUTS step, by their names in ArviZ."""
+    return {
+        "acceptance_rate": state.accept_prob,
+        "diverging": state.diverging,
+        "energy": state.energy,
+        "n_steps": state.num_steps,
+        "step_size": state.adapt_state.step_size,
+    }
 
 
 def require_room(homdp: HOMDP, held: tuple[str, ...], sampling: Sampling) -> None:

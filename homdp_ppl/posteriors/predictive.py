@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.core.checked import checked
@@ -19,13 +18,13 @@ from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.policy import Policy, Trajectory
-from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.randomness import as_key, noise, refuse_traced_key
-from homdp_ppl.core.rollout import play
+from homdp_ppl.core.randomness import as_key, refuse_traced_key
 from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.declare.returns import draw_rewards
 from homdp_ppl.declare.sizes import draw_problems
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.posteriors.belief import Posterior
+from homdp_ppl.posteriors.replication import Statistics, describe, replicate, sum_of
 from homdp_ppl.posteriors.tables import tables_at
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
@@ -33,15 +32,6 @@ LEVEL = 0.05  # probability of any unusual finding among the four if the model i
 FEWEST = 159  # draws for which the smallest two-sided tail, 2 / (draws + 1), is LEVEL / 4
 LISTED = 3  # single frequencies in a summary
 SAME = 1e-9  # numbers closer than this are ties: sums of the same rewards differ by rounding
-
-
-class Statistics(NamedTuple):
-    """Statistics of a set of episodes; several sets have a leading axis."""
-
-    frequency: Array  # (H, Y)  share of the episodes with y_h = y
-    pairs: Array  # (Y, Y)  share of the steps h < H with y_h = y and y_{h+1} = y'
-    mean: Array  # ()      mean of the returns
-    deviation: Array  # ()      standard deviation of the returns
 
 
 class Finding(NamedTuple):
@@ -215,7 +205,8 @@ def predictive_check(
     homdp = belief.homdp
     check_policy(policy, homdp)
     graph = policy if isinstance(policy, GraphPolicy) else GraphPolicy.from_policy(policy, homdp)
-    batch = Episodes.of(episodes, homdp).to_horizon(homdp.spaces, "predictive_check")
+    given = Episodes.of(episodes, homdp)
+    batch = given.to_horizon(homdp.spaces, "predictive_check")
     problems = _problems(batch, graph, draws) or draw_problems(
         "draws", draws, homdp.sites, homdp.spaces
     )
@@ -227,55 +218,16 @@ def predictive_check(
     tables = tables_at(belief.homdp, drawn, draws)
     keys = jax.random.split(jax.random.fold_in(key, 1), draws)
     seen = Episode(Trajectory(batch.observations, batch.actions), batch.states)
-    rewards: Array = homdp.rewards.to_user(homdp.rewards.table, 1)
-    observed = _describe(seen, rewards, len(homdp.observations))
-    models = homdp.model_of(tables)._replace(reward=rewards)
-    replicated = _replicate(keys, models, graph, len(batch))
+    models = homdp.model_of(tables)
+    if homdp.rewards.law is None:
+        rewards: Array = homdp.rewards.to_user(homdp.rewards.table, 1)
+        models, draw = models._replace(reward=rewards), None
+        observed = describe(seen, sum_of(rewards, seen), len(homdp.observations))
+    else:
+        draw = homdp.cache.get("draw of rewards", lambda: draw_rewards(homdp))
+        observed = describe(seen, homdp.returns(given), len(homdp.observations))
+    replicated = replicate(keys, models, drawn, graph, len(batch), draw)
     return PredictiveCheck(homdp, len(batch), *to_numpy((observed, replicated)))
-
-
-@partial(jax.jit, static_argnames="episodes")
-def _replicate(keys: Array, models: POMDP, policy: GraphPolicy, episodes: int) -> Statistics:
-    """Statistics of a set of episodes for each model.
-
-    Models are simulated one after the other to limit memory. They share their rewards, which have
-    no axis of models and are in the user's units.
-    """
-
-    def one(given: tuple[Array, tuple[Array, Array, Array]]) -> Statistics:
-        key, tables = given
-        # play uses no rewards
-        pomdp = POMDP(*tables, models.reward, *(part[0] for part in models[4:]))
-
-        def episode(key: Array) -> Episode:
-            return play(
-                pomdp,
-                policy,
-                noise(jax.random.fold_in(key, 0), jax.random.fold_in(key, 1), pomdp.horizon),
-            )
-
-        described: Statistics = _describe(
-            jax.vmap(episode)(jax.random.split(key, episodes)),
-            models.reward,
-            pomdp.emission.shape[-1],
-        )
-        return described
-
-    made: Statistics = jax.lax.map(one, (keys, models[:3]))
-    return made
-
-
-@partial(jax.jit, static_argnames="observations")
-def _describe(episodes: Episode, reward: Array, observations: int) -> Statistics:
-    """The statistics of one set of episodes, stacked as by ``vmap``."""
-    seen = episodes.observations
-    (K, H), Y = seen.shape, observations
-    steps = jnp.arange(H)
-    frequency = jnp.zeros((H, Y)).at[steps, seen].add(1.0) / K
-    pairs = jnp.zeros((Y, Y)).at[seen[:, :-1], seen[:, 1:]].add(1.0) / (K * max(H - 1, 1))
-    shown = seen if reward.shape[2] > 1 else 0
-    returns = reward[steps, episodes.states[:, :-1], shown, episodes.actions].sum(-1)
-    return Statistics(frequency, pairs, returns.mean(), returns.std())
 
 
 def _discrepancies(observed: Array, replicated: Array, number: int) -> tuple[Array, Array]:

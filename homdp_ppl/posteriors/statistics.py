@@ -19,7 +19,8 @@ import numpyro.distributions as dist
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.spaces import Real, Spaces
 from homdp_ppl.declare.conditional import Laws, laws
-from homdp_ppl.declare.kernels import Context, Kernels, unwrap
+from homdp_ppl.declare.distributions import unwrap
+from homdp_ppl.declare.kernels import Context, Kernels
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.posteriors.density import SiteDensity
 from homdp_ppl.precision import Array, x64

@@ -8,27 +8,40 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.arguments import refuse
-from homdp_ppl.declare.kernels import Tables
+from homdp_ppl.declare.kernels import Planned
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.parameters import bad_draw
 from homdp_ppl.errors import InferenceError
 from homdp_ppl.posteriors.atoms import Atoms
-from homdp_ppl.posteriors.dirichlet import closed_form
+from homdp_ppl.posteriors.dirichlet import ClosedForm, closed_form
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
 CHUNK = 2**22  # table entries in memory while draws are averaged
 
 
 @in_x64
-def tables_at(homdp: HOMDP, parameters: Mapping[str, Array], n: int) -> Tables:
+def tables_at(homdp: HOMDP, parameters: Mapping[str, Array], n: int) -> Planned:
     """The tables at n values of the program's sites, each with a leading axis of length n."""
     if not parameters:
-        return Tables(*(np.broadcast_to(t, (n, *t.shape)) for t in homdp.structure.reference))
+        reference: Planned = homdp.structure.reference
+        return jax.tree.map(lambda table: np.broadcast_to(table, (n, *table.shape)), reference)
     tables = homdp.cache.get("tables", lambda: jax.jit(jax.vmap(homdp.short_tables)))
-    return Tables(*to_numpy(tables(dict(parameters))))
+    made: Planned = to_numpy(tables(dict(parameters)))
+    return made
 
 
-def table_moments(homdp: HOMDP, closed: Array, atoms: Atoms | None) -> tuple[Tables, Tables]:
+@in_x64
+def counted_tables_at(homdp: HOMDP, parameters: Mapping[str, Array], n: int) -> Mapping[str, Array]:
+    """All tables, those of sensors included, at n values of the sites."""
+    tables = tables_at(homdp, parameters, n)._asdict()
+    if not homdp.spaces.sensors:
+        return tables
+    make = homdp.cache.get("counted tables", lambda: jax.jit(jax.vmap(homdp.counted_tables)))
+    found: Mapping[str, Array] = to_numpy(make(dict(parameters)))
+    return {**tables, **found}
+
+
+def table_moments(homdp: HOMDP, closed: Array, atoms: Atoms | None) -> tuple[Planned, Planned]:
     """Mean and variance of the tables.
 
     They come from the closed form for rows that have one, and from the atoms elsewhere.
@@ -37,31 +50,51 @@ def table_moments(homdp: HOMDP, closed: Array, atoms: Atoms | None) -> tuple[Tab
     exact = form.mean(closed), form.variance(closed)
     if atoms is None:
         return exact
-    rows_closed = form.rows if len(closed) else (False, False, False)
+    tables = homdp.structure.tables
     settled = [
-        rows | known[..., None]
-        for rows, known in zip(rows_closed, homdp.structure.known, strict=True)
+        ((form.rows.get(name, False) if len(closed) else False) | tables[name].known)[..., None]
+        for name in homdp.structure.reference._fields
     ]
+    averages = _averages(homdp, len(closed) > 0, atoms)
+    if form.product is not None and len(closed):
+        averages = _with_closed(form, closed, *averages)
     mean, variance = (
-        Tables(
+        type(homdp.structure.reference)(
             *(
                 np.where(rows, ours, theirs)
                 for rows, ours, theirs in zip(settled, *pair, strict=True)
             )
         )
-        for pair in zip(exact, _averages(homdp, len(closed) > 0, atoms), strict=True)
+        for pair in zip(exact, averages, strict=True)
     )
     return mean, variance
 
 
+def _with_closed(
+    form: ClosedForm, closed: Array, mean: Planned, variance: Planned
+) -> tuple[Planned, Planned]:
+    """Replace the fixed closed forms in averages of joint emissions by their posterior."""
+    assert form.product is not None
+    prior = form.conjugate.concentration
+    fixed, totals = form.means(prior), form.totals(closed)
+    first, second = (form.product.ratio(closed, totals, fixed, order) for order in (1, 2))
+    joint = mean.emission * first
+    square = (variance.emission + mean.emission**2) * second
+    return (
+        mean._replace(emission=joint),
+        variance._replace(emission=np.maximum(square - joint**2, 0.0)),
+    )
+
+
 @in_x64
-def _averages(homdp: HOMDP, closed: bool, atoms: Atoms) -> tuple[Tables, Tables]:
+def _averages(homdp: HOMDP, closed: bool, atoms: Atoms) -> tuple[Planned, Planned]:
     """Mean and variance of the tables over the atoms, in chunks that fit in memory."""
     N, weights = len(atoms), atoms.probabilities
     # sites in closed form are fixed at their means: their rows are not used
     held = closed_form(homdp).middle() if closed else {}
     size = max(1, min(N, CHUNK // sum(table.size for table in homdp.structure.reference)))
-    first = second = Tables(np.zeros(()), np.zeros(()), np.zeros(()))
+    kind = type(homdp.structure.reference)
+    first = second = kind(*(np.zeros(()) for _ in kind._fields))
     for start in range(0, N, size):
         part = slice(start, min(start + size, N))
         n = part.stop - start
@@ -75,15 +108,16 @@ def _averages(homdp: HOMDP, closed: bool, atoms: Atoms) -> tuple[Tables, Tables]
             {name: table[weighed] for name, table in tables._asdict().items()},
             {name: value[weighed] for name, value in values.items()},
             homdp.spaces,
+            homdp.rewards,
         )
         refuse(InferenceError, f"posterior of {homdp.name}", problems)
         first = _added(first, tables, weights[part])
-        second = _added(second, Tables(*(t**2 for t in tables)), weights[part])
-    return first, Tables(*(np.maximum(s - f**2, 0.0) for f, s in zip(first, second, strict=True)))
+        second = _added(second, kind(*(t**2 for t in tables)), weights[part])
+    return first, kind(*(np.maximum(s - f**2, 0.0) for f, s in zip(first, second, strict=True)))
 
 
-def _added(totals: Tables, tables: Tables, weights: Array) -> Tables:
-    return Tables(
+def _added(totals: Planned, tables: Planned, weights: Array) -> Planned:
+    return type(totals)(
         *(
             total + np.tensordot(weights, table, 1)
             for total, table in zip(totals, tables, strict=True)

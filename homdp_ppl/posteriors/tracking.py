@@ -8,7 +8,7 @@ positions of its chains.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy.special import softmax
@@ -16,13 +16,15 @@ from scipy.special import softmax
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.declare.reward_density import has_single, log_rewards_at
 from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.posteriors.atoms import Atoms
 from homdp_ppl.posteriors.belief import Posterior
+from homdp_ppl.posteriors.counted import counted
 from homdp_ppl.posteriors.density import moving_entries
 from homdp_ppl.posteriors.dirichlet import closed_form
 from homdp_ppl.posteriors.inference import posterior, refit
-from homdp_ppl.posteriors.tables import tables_at
+from homdp_ppl.posteriors.tables import counted_tables_at
 from homdp_ppl.precision import Array
 
 WORN = 0.5  # sample again if the share of effective draws is smaller
@@ -43,6 +45,7 @@ class Tracked:
     base: Posterior
     atoms: Atoms  # draws of the base
     moving: dict[str, Moving]  # by table
+    densities: Array | None = None  # (N, ...)  reward tables whose law has a density
 
     @classmethod
     def start(cls, homdp: HOMDP) -> Tracked:
@@ -57,19 +60,15 @@ class Tracked:
                 "Tracked",
                 [Problem("posterior", belief.method, "a sampled posterior", "Update it directly.")],
             )
-        N = len(belief.atoms)
-        held = (
-            closed_form(belief.homdp).middle() if len(belief.closed) else {}
-        )  # their rows are not used
-        values = {name: np.repeat(value[None], N, axis=0) for name, value in held.items()} | dict(
-            belief.atoms.values
-        )
-        tables = tables_at(belief.homdp, values, N)
+        values = values_of(belief)
+        tables = counted_tables_at(belief.homdp, values, len(belief.atoms))
         moving = {}
         for name, places in moving_entries(belief.homdp, closed=len(belief.closed) > 0).items():
             with np.errstate(divide="ignore"):
-                moving[name] = Moving(places, np.log(getattr(tables, name)[(slice(None), *places)]))
-        return cls(belief, belief, belief.atoms, moving)
+                moving[name] = Moving(places, np.log(tables[name][(slice(None), *places)]))
+        law = belief.homdp.rewards.law
+        rows = None if law is None or law.finite else tables["reward"]
+        return cls(belief, belief, belief.atoms, moving, rows)
 
     def update(self, counts: Counts, key: Array) -> Tracked:
         """The posterior given all data so far.
@@ -95,25 +94,44 @@ class Tracked:
             else np.zeros(0)
         )
         atoms = replace(self.atoms, weights=weights)
-        return replace(
-            self, belief=replace(self.base, data=counts, closed=concentration, atoms=atoms)
-        )
+        belief = replace(self.base, data=counts, closed=concentration, atoms=atoms, parts=None)
+        return replace(self, belief=belief)
 
     def mean(self) -> POMDP:
         """The posterior mean model, from the stored tables of the draws."""
+        if self.base.homdp.spaces.sensors:  # the mean of a product is no product of means
+            return self.belief.mean
         weights = self.belief.atoms.probabilities if self.belief.atoms else np.zeros(0)
         tables = closed_form(self.base.homdp).mean(self.belief.closed)
         filled = {name: np.array(getattr(tables, name)) for name in self.moving}
         for name, (places, log) in self.moving.items():
             filled[name][places] = weights @ np.exp(log)
+        if self.densities is not None:
+            filled["reward"] = np.tensordot(weights, self.densities, 1)
         return self.base.homdp.model_of(tables._replace(**filled))
 
     def _log_weights(self, counts: Counts) -> Array:
         with np.errstate(divide="ignore"):
             total = np.log(self.atoms.probabilities)
+        homdp = self.base.homdp
+        now, then = counted(homdp, counts), counted(homdp, self.base.counts)
         for name, (places, log) in self.moving.items():
             if not len(places[0]):
                 continue
-            since = (getattr(counts, name) - getattr(self.base.counts, name))[places]
+            since = (now[name] - then[name])[places]
             total = total + log[:, since > 0] @ since[since > 0]
+        if has_single(counts.rewards):
+            before: Any = self.base.counts.rewards
+            new = cast(Any, counts.rewards).single[len(before.single) :]
+            total = total + log_rewards_at(homdp, values_of(self.base), new)
         return total
+
+
+def values_of(belief: Posterior) -> dict[str, Array]:
+    """The values of all sites at the atoms; those in closed form, whose rows are not used, at their
+    prior means.
+    """
+    assert belief.atoms is not None
+    held = closed_form(belief.homdp).middle() if len(belief.closed) else {}
+    repeated = {name: np.repeat(v[None], len(belief.atoms), axis=0) for name, v in held.items()}
+    return repeated | dict(belief.atoms.values)

@@ -25,16 +25,15 @@ class Study(NamedTuple):
     """True parameters of many replicas, their tables, and the episodes of each."""
 
     truth: dict[str, np.ndarray]  # (R, ...)
-    tables: Callable[
-        [dict[str, np.ndarray]], tuple[np.ndarray, np.ndarray]
-    ]  # T (..., X, A, X) and O (..., X, Y)
+    # T (..., X, A, X), O (..., X, Y) and, if the start is unknown, rho (..., X)
+    tables: Callable[[dict[str, np.ndarray]], tuple[np.ndarray, ...]]
     data: Replicas
 
 
 def study(truth, tables, initial, horizon: int, episodes: int, seed: int) -> Study:
-    """Simulate data for every replica."""
-    T, O = tables(truth)  # noqa: E741
-    rho = np.broadcast_to(initial, (len(T), len(initial)))
+    """Simulate data for every replica; ``initial`` is None if the start is unknown."""
+    T, O, *start = tables(truth)  # noqa: E741
+    rho = start[0] if start else np.broadcast_to(initial, (len(T), len(initial)))
     return Study(truth, tables, simulate(rho, T, O, horizon, episodes, np.random.default_rng(seed)))
 
 
@@ -66,12 +65,13 @@ def uniforms(study: Study, beliefs: Iterable[Posterior]) -> dict[str, np.ndarray
 
 
 def log_likelihood(tables, data: Episodes) -> np.ndarray:
-    """The log-likelihood of all transitions and emissions, for tables with a leading axis."""
-    T, O = tables  # noqa: E741
+    """The log-likelihood of all outcomes, for tables with a leading axis."""
+    T, O, *start = tables  # noqa: E741
     x = data.states[:, :-1]
-    return (
+    total = (
         np.log(T[:, x, data.actions, data.states[:, 1:]]) + np.log(O[:, x, data.observations])
     ).sum((1, 2))
+    return total + np.log(start[0][:, x[:, 0]]).sum(1) if start else total
 
 
 def alarms(columns: dict[str, np.ndarray]) -> list[str]:

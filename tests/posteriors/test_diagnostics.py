@@ -1,16 +1,11 @@
-"""Diagnostics against ArviZ, and the gate."""
-
-import warnings
+"""Diagnostics, which ArviZ computes, against an independent implementation; the gate."""
 
 import numpy as np
 import pytest
 
 from homdp_ppl.posteriors import Diagnostics, Gate
 from homdp_ppl.posteriors.diagnostics import diagnose
-
-with warnings.catch_warnings():  # ArviZ 0.23 announces version 1 once a day
-    warnings.simplefilter("ignore")
-    import arviz
+from tests.posteriors import mixing
 
 
 def chains(seed, number, draws, correlation):
@@ -33,15 +28,35 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("number", "draws"), [(2, 50), (4, 101), (3, 500), (4, 8)])
-def test_r_hat_and_ess_equal_arviz(kind, number, draws):
-    """Also for odd numbers of draws, and for anticorrelated chains, whose ESS ArviZ bounds."""
+def test_r_hat_and_ess_equal_another_implementation(kind, number, draws):
+    """Also for odd numbers of draws, and for anticorrelated chains, whose ESS is bounded.
+
+    The gate decides in the same way.
+    """
     for seed, correlation in enumerate((-0.9, -0.4, 0.0, 0.6, 0.95, 0.999)):
-        values = KINDS[kind](chains(seed, number, draws, correlation))
+        values = KINDS[kind](chains(seed, number, draws, correlation)) * 1.0
         found = diagnose({"site": values}, np.zeros((number, draws), bool))
-        with np.errstate(all="ignore"):
-            r_hat, ess = float(arviz.rhat(values * 1.0)), float(arviz.ess(values * 1.0))
+        split = mixing.split(values[..., None])
+        r_hat, ess = float(mixing.r_hat(split)[0]), float(mixing.ess(split)[0])
         assert found.r_hat["site"] == pytest.approx(max(r_hat, 1.0), rel=1e-9)
         assert found.ess["site"] == pytest.approx(ess, rel=1e-9)
+        expected = found._replace(r_hat={"site": r_hat}, ess={"site": ess})
+        assert found.problems(Gate()) == expected.problems(Gate())
+
+
+def test_a_single_chain_is_compared_half_by_half():
+    """R-hat of a chain that moves to another level is large; NaN if the halves are too short."""
+    steady = chains(0, 1, 400, 0.0)
+    moved = steady + 3 * (np.arange(400) >= 200)
+    found = diagnose({"steady": steady, "moved": moved}, np.zeros((1, 400), bool))
+    halves = mixing.split(steady.reshape(2, 200, 1))
+    assert found.r_hat["steady"] == pytest.approx(float(mixing.r_hat(halves)[0]), rel=1e-9)
+    assert found.ess["steady"] == pytest.approx(
+        float(mixing.ess(mixing.split(steady[..., None]))[0])
+    )
+    assert found.problems(Gate())[0].where == "R-hat of moved"
+    short = diagnose({"steady": steady[:, :4]}, np.zeros((1, 4), bool))
+    assert short.problems(Gate(ess=0.0))
 
 
 def test_the_worst_entry_counts_and_all_divergences():

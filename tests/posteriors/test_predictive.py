@@ -22,7 +22,8 @@ from homdp_ppl import (
     tabular,
 )
 from homdp_ppl.posteriors import predictive_check
-from homdp_ppl.posteriors.predictive import FEWEST, PredictiveCheck, Statistics
+from homdp_ppl.posteriors.predictive import FEWEST, PredictiveCheck
+from homdp_ppl.posteriors.replication import Statistics
 from tests.raising import raises
 from tests.worlds import Parity, random_policy
 

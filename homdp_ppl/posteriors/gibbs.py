@@ -1,0 +1,250 @@
+"""Gibbs sampling for closed forms with gaps: hidden states given rows, then rows given all states.
+
+The hidden states of equal gaps are drawn together as counts, by forward filtering and backward
+sampling with multinomials. A sweep therefore costs the same for one gap and for a thousand equal
+ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.evidence import Evidence, Gaps
+from homdp_ppl.core.form import Form
+from homdp_ppl.core.forward import Rows, messages
+from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.errors import InferenceError
+from homdp_ppl.posteriors.belief import Settings
+from homdp_ppl.posteriors.data import impossible
+from homdp_ppl.posteriors.diagnostics import Diagnostics, diagnose
+from homdp_ppl.posteriors.dirichlet import ClosedForm, closed_form
+from homdp_ppl.precision import Array, to_numpy
+
+ROUNDS = 3  # each round doubles the number of sweeps per draw, until the gate passes
+
+
+class GibbsFit(NamedTuple):
+    """Draws of the sites, with diagnostics."""
+
+    samples: dict[str, Array]  # (chains, draws, ...)
+    diagnostics: Diagnostics
+    entries: Array  # (chains, M)  where the chains ended
+    forced: bool  # kept although it did not pass the gate
+
+
+def gibbs(
+    homdp: HOMDP,
+    evidence: Evidence,
+    key: Array,
+    settings: Settings,
+    start: Array | None,
+) -> GibbsFit:
+    """Sample the sites of a declaration whose rows all have closed forms.
+
+    Parameters
+    ----------
+    homdp
+        The declaration.
+    evidence
+        Counts and gaps.
+    key
+        A JAX random key.
+    settings
+        The chains and their lengths, thresholds for R-hat and ESS, and whether to keep a fit that
+        does not pass them.
+    start
+        Entries of all rows at which the chains start, (chains, M); by default, prior draws.
+
+    Raises
+    ------
+    InferenceError
+        If the gate does not pass after the last round.
+    DataError
+        If the gaps are impossible under the declaration.
+    """
+    sweeps = _Sweeps(homdp, evidence, key)
+    sampling = settings.sampling
+    entries = sweeps.prior(sampling.chains) if start is None else start
+    problems = []
+    for turn in range(ROUNDS):
+        thin = 2**turn
+        for _ in range(sampling.warmup * thin if turn == 0 or start is None else 0):
+            entries = sweeps.next(entries)
+        kept = np.empty((sampling.draws, *entries.shape))
+        for k in range(sampling.draws):
+            for _ in range(thin):
+                entries = sweeps.next(entries)
+            kept[k] = entries
+        samples = sweeps.sites(np.moveaxis(kept, 0, 1))
+        diagnostics = diagnose(samples, np.zeros(kept.shape[1::-1], dtype=bool))
+        problems = diagnostics.problems(settings.gate)
+        if not problems:
+            return GibbsFit(samples, diagnostics, entries, forced=False)
+    if not settings.force:
+        subject = f"Gibbs sampling for {homdp.name} (to keep the fit anyway, use force=True)"
+        raise InferenceError(subject, problems)
+    return GibbsFit(samples, diagnostics, entries, forced=True)
+
+
+class _Sweeps:
+    """The sweeps of all chains of one fit."""
+
+    def __init__(self, homdp: HOMDP, evidence: Evidence, key: Array) -> None:
+        self._homdp, self._evidence, self._key = homdp, evidence, key
+        self._form: ClosedForm = closed_form(homdp)
+        self._draw: Any = homdp.cache.get("gibbs rows", lambda: jax.jit(jax.vmap(self._form.draw)))
+        seed = np.asarray(jax.random.key_data(jax.random.fold_in(key, 0)))
+        self._generator = np.random.default_rng(seed)
+        self._round = 0
+
+    def prior(self, chains: int) -> Array:
+        """Draws from the prior, one for each chain, (chains, M)."""
+        concentration = self._form.conjugate.concentration
+        return self._rows(np.tile(concentration, (chains, 1)))
+
+    def next(self, entries: Array) -> Array:
+        """One sweep: draw the hidden states of all gaps, then all rows."""
+        tables = self._form.tables(entries)
+        counts = hidden_counts(self._generator, tables, self._homdp, self._evidence.gaps)
+        known = self._evidence.counts
+        return self._rows(np.stack([self._form.concentration(known + each) for each in counts]))
+
+    def sites(self, entries: Array) -> dict[str, Array]:
+        """The sites of a declaration from the entries of all rows, (chains, draws, M)."""
+        flat = self._form.parameters(entries.reshape(-1, entries.shape[-1]))
+        return {
+            name: np.asarray(value).reshape(*entries.shape[:2], *np.shape(value)[1:])
+            for name, value in flat.items()
+        }
+
+    def _rows(self, concentration: Array) -> Array:
+        self._round += 1
+        keys = jax.random.split(jax.random.fold_in(self._key, self._round), len(concentration))
+        drawn: Array = to_numpy(self._draw(keys, concentration))
+        return drawn
+
+
+def hidden_counts(
+    generator: np.random.Generator, tables: Any, homdp: HOMDP, gaps: Gaps
+) -> list[Counts]:
+    """Draw the hidden states of all gaps given tables, and count their steps.
+
+    Parameters
+    ----------
+    generator
+        Random numbers.
+    tables
+        Tables with a leading axis of chains.
+    homdp
+        The declaration.
+    gaps
+        The distinct gaps.
+
+    Returns
+    -------
+    list of Counts
+        One for each chain.
+    """
+    chains = len(tables.initial)
+    counted = _Counted(homdp.form, chains)
+    if len(gaps.number):
+        rows = Rows(tables.initial, tables.transition, tables.emission, homdp.form)
+        _backward(generator, rows, gaps, counted, homdp.name)
+    return counted.counts()
+
+
+def _backward(
+    generator: np.random.Generator, rows: Rows, gaps: Gaps, counted: _Counted, name: str
+) -> None:
+    """Sample backwards through all gaps; ``here`` has the number of gaps in each hidden state."""
+    found = messages(rows, gaps)
+    if not np.isfinite(found.log_probability).all():
+        raise impossible(name)
+    chains = found.final.shape[1]
+    number = np.repeat(gaps.number[:, None], chains, axis=1)
+    here = generator.multinomial(number, found.final)  # (S, chains, X)
+    counted.last(gaps, here)
+    for g in reversed(range(gaps.seen.shape[1])):
+        inside = gaps.length > g
+        at = here * inside[:, None, None]
+        counted.observation(gaps, g, at)
+        if g == 0:
+            counted.first(gaps, at)
+            return
+        s, c, after = np.nonzero(at)
+        weights = found.forward[g - 1, s, c] * rows.backward(gaps, g, s, (after, c))
+        before = generator.multinomial(at[s, c, after], weights / weights.sum(-1, keepdims=True))
+        counted.transition(gaps, g, s, c, after, before)
+        moved = np.zeros_like(here)
+        np.add.at(moved, (s, c), before)
+        here = np.where(inside[:, None, None], moved, here)
+
+
+class _Counted:
+    """Counts of hidden steps for each chain."""
+
+    def __init__(self, form: Form, chains: int) -> None:
+        self._form = form
+        self._tables = {
+            name: np.zeros((chains, *getattr(form, name)), dtype=np.int64)
+            for name in ("transition", "emission", "initial")
+        }
+
+    def counts(self) -> list[Counts]:
+        """The counts of each chain."""
+        listed: list[Counts] = []
+        for k in range(len(self._tables["initial"])):
+            tables: dict[str, Any] = {name: table[k] for name, table in self._tables.items()}
+            listed.append(Counts(**tables))
+        return listed
+
+    def first(self, gaps: Gaps, at: Array) -> None:
+        """Count the first hidden states: as first states of episodes, or as transitions."""
+        s, c, x = np.nonzero(at)
+        number, before = at[s, c, x], gaps.before[s]
+        begins = before == self._form.sizes[0]
+        self._add("initial", (c[begins], x[begins]), number[begins])
+        go = ~begins
+        place = self._form.transition_index(
+            gaps.step[s][go] - 1, before[go], gaps.actions[s, 0][go], x[go]
+        )
+        self._add("transition", (c[go], *place), number[go])
+
+    def last(self, gaps: Gaps, at: Array) -> None:
+        """Count the transitions from the last hidden states to the states after the gaps."""
+        s, c, x = np.nonzero(at * (gaps.after < self._form.sizes[0])[:, None, None])
+        length = gaps.length[s]
+        place = self._form.transition_index(
+            gaps.step[s] + length - 1, x, gaps.actions[s, length], gaps.after[s]
+        )
+        self._add("transition", (c, *place), at[s, c, x])
+
+    def observation(self, gaps: Gaps, g: int, at: Array) -> None:
+        """Count the observations of hidden state g."""
+        s, c, x = np.nonzero(at * (gaps.seen[:, g] < self._form.sizes[1])[:, None, None])
+        place = self._form.emission_index(gaps.step[s] + g, gaps.actions[s, g], x, gaps.seen[s, g])
+        self._add("emission", (c, *place), at[s, c, x])
+
+    def transition(
+        self, gaps: Gaps, g: int, s: Array, c: Array, after: Array, before: Array
+    ) -> None:
+        """Count the transitions into hidden state g."""
+        k, x = np.nonzero(before)
+        place = self._form.transition_index(
+            gaps.step[s[k]] + g - 1, x, gaps.actions[s[k], g], after[k]
+        )
+        self._add("transition", (c[k], *place), before[k, x])
+
+    def _add(self, name: str, place: tuple[Array, ...], number: Array) -> None:
+        table = self._tables[name]
+        place = tuple(np.broadcast_to(part, number.shape) for part in place)
+        flat = np.ravel_multi_index(place, table.shape)
+        table += (
+            np.bincount(flat, weights=number, minlength=table.size)
+            .astype(np.int64)
+            .reshape(table.shape)
+        )
