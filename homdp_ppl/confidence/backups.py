@@ -15,12 +15,20 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import ndtr
 
+from homdp_ppl.confidence.sensor_posteriors import (
+    SensorSpread,
+    have_own_rows,
+    sensor_spreads,
+    sensor_variances,
+)
 from homdp_ppl.core.arguments import refuse, share_problems
 from homdp_ppl.core.checked import check_types, checked
 from homdp_ppl.core.counts import Counts, check_counts
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
+from homdp_ppl.core.sensors import Sensors
+from homdp_ppl.core.spaces import kernel_of
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, ParameterError, Problem
 from homdp_ppl.posteriors.dirichlet import ClosedForm, Spread, closed_form
@@ -53,7 +61,7 @@ class Moments(NamedTuple):
 
     model: POMDP
     transition: Spread
-    emission: Spread
+    emission: Spread | tuple[SensorSpread, ...]  # of each sensor if there are several
     initial: Spread
 
 
@@ -61,8 +69,9 @@ class Moments(NamedTuple):
 def has_moments(homdp: HOMDP) -> bool:
     """Whether backups have a mean and variance in closed form.
 
-    This requires that all unknown rows are Dirichlet, and that O shares no Dirichlet row with T or
-    with the initial distribution.
+    This requires that all unknown rows are Dirichlet and not nested, and that O shares no Dirichlet
+    row with T or with the initial distribution. If there are several sensors, all their rows must
+    be different Dirichlet rows.
 
     Examples
     --------
@@ -79,10 +88,11 @@ def has_moments(homdp: HOMDP) -> bool:
     (True, False)
     """
     conjugate = homdp.structure.conjugate
-    shared = set(conjugate.row[conjugate.transition[conjugate.transition >= 0]])
-    shared |= set(conjugate.row[conjugate.initial[conjugate.initial >= 0]])
-    shared &= set(conjugate.row[conjugate.emission[conjugate.emission >= 0]])
-    return len(conjugate.sites) == len(homdp.sites) and not shared
+    states = conjugate.rows_of("transition") | conjugate.rows_of("initial")
+    shows = [name for name in conjugate.sources if kernel_of(name) == "emission"]
+    shared = states & set().union(*(conjugate.rows_of(name) for name in shows))
+    closed = len(conjugate.sites) == len(homdp.sites) and not (shared or conjugate.nested)
+    return closed and (not homdp.spaces.sensors or have_own_rows(homdp))
 
 
 @checked
@@ -105,7 +115,10 @@ def moments(homdp: HOMDP, counts: Counts) -> Moments:
     """
     check_counts(counts, homdp)
     if not has_moments(homdp):
-        expected = "Dirichlet rows only, none of them shared by O and T or the initial distribution"
+        expected = (
+            "Dirichlet rows only, none of them nested or shared by O and T or the initial "
+            "distribution"
+        )
         problem = Problem(
             "sites",
             ", ".join(site.name for site in homdp.sites),
@@ -116,7 +129,9 @@ def moments(homdp: HOMDP, counts: Counts) -> Moments:
     form = closed_form(homdp)
     concentration = form.concentration(counts)
     spread = form.spread(concentration)
-    return Moments(homdp.model_of(form.mean(concentration)), **spread)
+    shows = sensor_spreads(form, concentration) if homdp.spaces.sensors else spread["emission"]
+    model = homdp.model_of(form.mean(concentration))
+    return Moments(model, spread["transition"], shows, spread["initial"])
 
 
 @checked
@@ -227,10 +242,21 @@ def start_variance(homdp: HOMDP) -> Callable[[Moments, Array], Array]:
 
 
 @checked
-def moment_backup(homdp: HOMDP, z: float) -> Backup:
+def moment_backup(homdp: HOMDP, z: float, unvisited: float | None = None) -> Backup:
     """The backup min(H - h, mean + z standard deviations); its parameters are :class:`Moments`.
 
     Planners validate the parameters once per plan; the backup itself does not.
+
+    Parameters
+    ----------
+    homdp
+        The declaration.
+    z
+        The number of standard deviations.
+    unvisited
+        The number of standard deviations for rows of T without data. With n observations it is z +
+        (unvisited - z) (a + 1) / (a + n + 1), where a is the total concentration of the prior.
+        Default: z.
 
     Examples
     --------
@@ -250,11 +276,19 @@ def moment_backup(homdp: HOMDP, z: float) -> Backup:
     [0.7887, 0.7887]
     """
     evaluate = _moments_of_backups(homdp)
+    prior = None if unvisited is None else moments(homdp, Counts.zero(homdp)).transition.shrink
+
+    def deviations(row: Spread, h: int) -> Array | float:
+        if prior is None or unvisited is None:
+            return z
+        share = row.shrink / prior  # (a + 1) / (a + n + 1)
+        return z + (unvisited - z) * (share[h - 1] if homdp.form.moves_by_step else share)
 
     def backup(parameters: Moments, h: int, alpha_next: Array) -> Array:
         xp = namespace(parameters, alpha_next)
         mean, variance = evaluate(parameters, alpha_next, h)
-        return xp.minimum(mean + z * xp.sqrt(variance), float(parameters.model.horizon - h))
+        optimistic = mean + deviations(parameters.transition, h) * xp.sqrt(variance)
+        return xp.minimum(optimistic, float(parameters.model.horizon - h))
 
     return backup
 
@@ -343,14 +377,16 @@ def _validated(given: Any, subject: str) -> Moments:
     return believed._replace(model=check_pomdp(believed.model, subject))
 
 
-def _covariance(form: ClosedForm) -> Callable[[Spread, Array, tuple[Any, ...]], Array]:
+def _covariance(form: ClosedForm) -> Callable[[Any, Array, tuple[Any, ...]], Array]:
     """A function that computes the covariances of g(x') = sum_y O(y|x') alpha(y, x').
 
     It returns variances (A, X) if no two rows that occur together share a Dirichlet row, else
     covariances (A, X, X). Its last argument is the index of the rows of O in their table, apart
     from the state.
     """
-    source = form.conjugate.emission
+    if isinstance(form.homdp.spaces.observations, Sensors):
+        return sensor_variances(form.homdp.spaces.observations)
+    source = form.conjugate.sources["emission"]
     owner = np.where(
         (source >= 0).any(-1),
         form.conjugate.row[source.max(-1)] if source.size and source.max() >= 0 else -1,

@@ -9,7 +9,7 @@ from typing import cast
 import jax
 import numpy as np
 
-from homdp_ppl.confidence.counts import Radii
+from homdp_ppl.confidence.radii import Radii
 from homdp_ppl.core.arguments import refuse, size_problems
 from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import ParameterError, Problem, shown

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from homdp_ppl.confidence.counts import empirical, hop_b_betas
+from homdp_ppl.confidence.estimates import empirical
+from homdp_ppl.confidence.radii import hop_b_betas, hop_b_sensor_radii
 from homdp_ppl.confidence.rows import row_steps, unknown_rows
 from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.checked import checked
@@ -214,7 +215,9 @@ def emission_event(
 ) -> Event:
     """E_O: ||O(.|x) - O-hat(.|x)||_1 <= sqrt(beta_2 / n(x)) for all x, or all rows of the table.
 
-    beta_2 is as printed; the proof needs log(2YXKH/delta).
+    beta_2 is as printed. The paper's proof needs log(2YXKH/delta), but by Weissman's inequality the
+    event fails with probability at most X K H (2^Y - 2) (delta / (Y X K H))^(4Y) < delta. For
+    several sensors and ``known=True``, the bound is that of :func:`hop_b_radii`.
 
     Parameters
     ----------
@@ -234,7 +237,10 @@ def emission_event(
     check_arguments("emission_event", episodes=episodes, delta=delta)
     _, error = _errors(world, counts, known)
     _, beta = hop_b_betas(world, episodes, delta)
-    bound = np.where(row_steps(world)[1] > 0, np.sqrt(_per_visit(beta, counts.visits)), np.inf)
+    radius: Array = np.sqrt(_per_visit(beta, counts.visits))
+    if known and world.spaces.sensors:
+        radius = hop_b_sensor_radii(world.homdp, counts, episodes, delta, 1.0)
+    bound = np.where(row_steps(world)[1] > 0, radius, np.inf)
     return _judge(np.abs(error).sum(-1), bound, lambda *row: _emission_row(world, row))
 
 

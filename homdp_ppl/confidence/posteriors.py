@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -15,22 +15,23 @@ from homdp_ppl.confidence.backups import (
     one_step_values,
     upper_quantile,
 )
-from homdp_ppl.confidence.counts import Radii, weissman
+from homdp_ppl.confidence.dirichlet import DRAWS, ROWS, bounds, quantiles
+from homdp_ppl.confidence.radii import Radii
+from homdp_ppl.confidence.reward_beliefs import reward_bounds, reward_quantiles
+from homdp_ppl.confidence.rewards import unknown_rewards
 from homdp_ppl.confidence.rows import unknown_rows
+from homdp_ppl.confidence.sensor_dirichlet import product_bounds, product_quantiles
 from homdp_ppl.core.arguments import check_arguments, refuse, size_problems
-from homdp_ppl.core.checked import checked, checked_but
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts, check_counts
 from homdp_ppl.core.randomness import as_key, refuse_traced_key
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, ParameterError, Problem, TracedError
-from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.posteriors import Posterior
-from homdp_ppl.posteriors.dirichlet import ClosedForm, closed_form
+from homdp_ppl.posteriors.dirichlet import closed_form
 from homdp_ppl.posteriors.tables import tables_at
 from homdp_ppl.precision import Array, namespace
 
-DRAWS = 10  # a row's quantile uses DRAWS / level draws
-COPIES = 3  # of the draws of a row
 LARGEST = 1e100  # the squares of larger numbers overflow
 CHUNK = 2**22  # table entries in memory at a time
 
@@ -63,8 +64,9 @@ class OneStep(NamedTuple):
 
 
 def row_level(homdp: HOMDP, delta: float) -> float:
-    """Delta divided by the number of unknown rows of T, O and the initial distribution."""
+    """Delta divided by the number of unknown rows of T, O, the initial distribution and rewards."""
     unknown = sum(int(np.sum(rows)) for rows in unknown_rows(homdp))
+    unknown += int(unknown_rewards(homdp).sum())
     return delta / max(unknown, 1)
 
 
@@ -80,7 +82,8 @@ def quantile_radii(
     The radius of an unknown row is the quantile of ||row - mean||_1 at level 1 - delta', with
     delta' = delta / (number of unknown rows): the ceil((1 - delta')(S + 1))-th smallest of S draws.
     Known rows have radius 0, and so have rows that are never used. A table with a step axis has one
-    row per step. An initial distribution with sites is one more row.
+    row per step. An initial distribution with sites is one more row. For random rewards, the rows
+    are means, and the radius is the quantile of |mean reward - its posterior mean|.
 
     Parameters
     ----------
@@ -109,19 +112,25 @@ def quantile_radii(
     key = as_key(key, "quantile_radii")
     homdp, level = belief.homdp, row_level(belief.homdp, delta)
     unknown = unknown_rows(homdp)
-    radii = Radii(*(np.zeros(getattr(unknown, name).shape) for name in Radii._fields))
+    radii = Radii(*(np.zeros(getattr(unknown, name).shape) for name in ROWS))
     if belief.atoms is not None:
         radii = _sampled(belief, key, level)
     if len(belief.closed):
         form = closed_form(homdp)
         kept = None if previous is None else (previous[0].closed, previous[1])
-        closed = _closed(form, belief.closed, key, level, kept)
+        closed = quantiles(form, belief.closed, key, level, kept)
+        if form.product is not None:
+            joint = product_quantiles(form, belief.closed, key, level, kept)
+            closed = closed._replace(emission=joint)
         radii = Radii(
             *(
-                np.where(getattr(form.rows, name)[..., 0], c, r)
-                for name, c, r in zip(Radii._fields, closed, radii, strict=True)
+                np.where(form.rows[name], c, r)
+                for name, c, r in zip(ROWS, closed, radii, strict=False)
             )
         )
+    if unknown_rewards(homdp).any():
+        draws = belief.parameters(jax.random.fold_in(key, 2), _draws_for(belief, level))
+        radii = radii._replace(reward=reward_quantiles(belief, draws, level))
     return _of_unknown(homdp, radii)
 
 
@@ -131,7 +140,10 @@ def dirichlet_radii(homdp: HOMDP, counts: Counts, delta: float = 0.1) -> Radii:
 
     It needs no draws and may be traced. For a row with d unknown entries it is mass sqrt(2 log((2^d
     - 2) / delta') / (alpha_0 + 1)): Weissman's argument with the constant of Marchal and Arbel, "On
-    the sub-Gaussianity of the Beta and Dirichlet distributions" (2017).
+    the sub-Gaussianity of the Beta and Dirichlet distributions" (2017). For nested rows, see
+    :func:`homdp_ppl.confidence.dirichlet.bounds`; for mean rewards, see
+    :func:`homdp_ppl.confidence.reward_beliefs.reward_bounds`; for several sensors, see
+    docs/explanation/soundness.md.
 
     Examples
     --------
@@ -154,9 +166,9 @@ def dirichlet_radii(homdp: HOMDP, counts: Counts, delta: float = 0.1) -> Radii:
     check_counts(counts, homdp)
     form = closed_form(homdp)
     left = sum(
-        int(np.sum(unknown & ~rows[..., 0]))
-        for unknown, rows in zip(unknown_rows(homdp), form.rows, strict=True)
-    )
+        int(np.sum(unknown & ~form.rows[name]))
+        for name, unknown in unknown_rows(homdp)._asdict().items()
+    ) + int(np.sum(unknown_rewards(homdp) & np.logical_not(form.rows.get("reward", False))))
     if left:
         problem = Problem(
             "rows",
@@ -166,13 +178,15 @@ def dirichlet_radii(homdp: HOMDP, counts: Counts, delta: float = 0.1) -> Radii:
         )
         raise InferenceError(f"dirichlet_radii of {homdp.name}", [problem])
     level = row_level(homdp, delta)
-    radii = []
-    spreads = form.spread(form.concentration(counts))
-    for name in Radii._fields:
-        spread, source = spreads[name], getattr(form.conjugate, name)
-        outcomes = np.maximum((source >= 0).sum(-1), 1)
-        radii.append(spread.mass * weissman(1 / spread.shrink, outcomes, level))
-    return _of_unknown(homdp, Radii(*radii))
+    concentration = form.concentration(counts)
+    distances = dict(bounds(form, concentration, level))
+    if form.product is not None:
+        distances["emission"] = product_bounds(form, concentration, level)
+    radii = Radii(*(distances[name] for name in ROWS))
+    if "reward" in distances:
+        means = reward_bounds(form, concentration, distances["reward"], level)
+        radii = radii._replace(reward=means)
+    return _of_unknown(homdp, radii)
 
 
 def _of_unknown(homdp: HOMDP, radii: Radii) -> Radii:
@@ -182,7 +196,10 @@ def _of_unknown(homdp: HOMDP, radii: Radii) -> Radii:
         xp.where(getattr(unknown, name), getattr(radii, name), 0.0)
         for name in ("transition", "emission")
     )
-    return Radii(moves, shows, radii.initial if unknown.initial else 0.0)
+    reward = radii.reward
+    if homdp.rewards.law is not None:
+        reward = xp.where(unknown_rewards(homdp), reward, 0.0)
+    return Radii(moves, shows, radii.initial if unknown.initial else 0.0, reward)
 
 
 @checked
@@ -251,109 +268,29 @@ def one_step(
     return OneStep(values.mean(0), values.std(0, ddof=1))
 
 
-@checked_but("mass")
-def highest_density_set(log_weights: Array, mass: float = 0.9) -> Array:
-    """The smallest set of members of a finite class with at least this posterior mass.
-
-    Members with equal weights are included or excluded together.
-
-    Parameters
-    ----------
-    log_weights
-        Log posterior of each member, up to a constant, (N,).
-    mass
-        The smallest allowed posterior probability of the set.
-
-    Examples
-    --------
-    >>> highest_density_set(np.log([0.05, 0.6, 0.05, 0.3]), mass=0.8)
-    array([False,  True, False,  True])
-    """
-    check_arguments("highest_density_set", mass=mass)
-    _check_members("highest_density_set", mass=mass, log_weights=log_weights)
-    xp = namespace(log_weights, mass)
-    weights = xp.exp(log_weights - xp.max(log_weights))
-    weights = weights / weights.sum()
-    ordered = -xp.sort(-xp.asarray(weights))
-    enough = xp.argmax(xp.cumsum(ordered) >= mass - 1e-12)
-    return weights >= ordered[enough] * (1 - 1e-12)
-
-
-@checked_but("beta")
-def likelihood_set(log_likelihood: Array, beta: float) -> Array:
-    """The members of a finite class whose log-likelihood is within beta of the best.
-
-    This is the version space of HOP-V (Algorithm 2). Under a uniform prior it is the
-    highest-density set {p >= exp(-beta) max p}.
-
-    Examples
-    --------
-    >>> likelihood_set(np.array([-10.0, -12.5, -11.0]), beta=2.0)
-    array([ True, False,  True])
-    """
-    check_arguments("likelihood_set", beta=beta)
-    _check_members("likelihood_set", beta=beta, log_likelihood=log_likelihood)
-    return log_likelihood >= namespace(log_likelihood).max(log_likelihood) - beta
-
-
-def _check_members(subject: str, **given: Any) -> None:
-    """Raise :class:`ParameterError` for a limit with axes, and for weights that are not a vector of
-    numbers.
-    """
-    (limit, value), (where, weights) = given.items()
-    problems = []
-    if np.ndim(value):
-        problems.append(Problem(limit, f"shape {np.shape(value)}", "one number"))
-    if np.ndim(weights) != 1 or not len(weights):
-        problems.append(Problem(where, f"shape {np.shape(weights)}", "one number per member, (N,)"))
-    elif isinstance(weights, np.ndarray) and not weights.max() < np.inf:
-        problems.append(Problem(where, "nan or inf", "log weights; -inf is allowed"))
-    elif isinstance(weights, np.ndarray) and weights.max() == -np.inf:
-        problems.append(Problem(where, "-inf for all", "at least one possible member"))
-    refuse(ParameterError, subject, problems)
-
-
-def _closed(
-    form: ClosedForm,
-    concentration: Array,
-    key: Array,
-    level: float,
-    kept: tuple[Array, Radii] | None,
-) -> Radii:
-    """Quantiles of ||p - mean||_1 for Dirichlet rows, times the mass of the row.
-
-    Each row has its own draws.
-    """
-    S = ceil(DRAWS / level)
-    row, seed = form.conjugate.row, np.asarray(jax.random.key_data(key))
-    got = f"{count(S)} draws of {np.bincount(row).max()} numbers for a quantile at level {level:g}"
-    needed = COPIES * NUMBER * S * int(np.bincount(row).max())
-    remedy = "Use a larger delta, or dirichlet_radii, which needs no draws (in rules: bound=True)."
-    require_memory(InferenceError, "quantiles", "delta", got, needed, remedy)
-    radius = np.zeros(int(row.max()) + 1)
-    stale = np.ones(len(radius), dtype=bool)
-    if kept is not None and len(kept[0]):
-        stale = np.bincount(row, weights=kept[0] != concentration) > 0
-    for r in np.flatnonzero(stale):
-        alpha = concentration[row == r]
-        p = np.random.default_rng([*seed, r]).dirichlet(alpha, S)
-        radius[r] = upper_quantile(np.abs(p - alpha / alpha.sum()).sum(-1), 1 - level)
-    tables = []
-    for name in Radii._fields:
-        source, reference = getattr(form.conjugate, name), getattr(form.reference, name)
-        owner = row[np.maximum(source.max(-1), 0)]
-        mass = np.where(source >= 0, reference, 0.0).sum(-1)
-        fresh = mass * radius[owner]
-        tables.append(
-            fresh
-            if kept is None or not len(kept[0])
-            else np.where(stale[owner], fresh, getattr(kept[1], name))
-        )
-    return Radii(*tables)
-
-
 def _sampled(belief: Posterior, key: Array, level: float) -> Radii:
     """Quantiles over draws of the tables, in chunks that fit in memory."""
+    S = _draws_for(belief, level)
+    size = max(1, CHUNK // sum(table.size for table in belief.homdp.structure.reference))
+    distances: list[tuple[Array, ...]] = []
+    mean, batch = belief.mean, belief.parameters(key, S)
+    moves, shows = belief.homdp.form.short(mean.transition, mean.emission)
+    centre = {"transition": moves, "emission": shows, "initial": mean.initial}
+    for start in range(0, S, size):
+        part = slice(start, min(start + size, S))
+        some = {name: value[part] for name, value in batch.items()}
+        tables = tables_at(belief.homdp, some, part.stop - start)
+        distances.append(
+            tuple(np.abs(getattr(tables, name) - centre[name]).sum(-1) for name in ROWS)
+        )
+    quantiles = (
+        upper_quantile(np.concatenate(parts), 1 - level) for parts in zip(*distances, strict=True)
+    )
+    return Radii(*quantiles)
+
+
+def _draws_for(belief: Posterior, level: float) -> int:
+    """The number of draws for a quantile; raises an error if too few are stored."""
     stored = belief.atoms
     S = ceil(DRAWS / level)
     if stored is not None and stored.weights is None:
@@ -367,19 +304,4 @@ def _sampled(belief: Posterior, key: Array, level: float) -> Radii:
                 remedy,
             )
             raise InferenceError(f"quantiles for {belief.homdp.name}", [problem])
-    size = max(1, CHUNK // sum(table.size for table in belief.homdp.structure.reference))
-    distances: list[tuple[Array, ...]] = []
-    mean, batch = belief.mean, belief.parameters(key, S)
-    moves, shows = belief.homdp.form.short(mean.transition, mean.emission)
-    centre = {"transition": moves, "emission": shows, "initial": mean.initial}
-    for start in range(0, S, size):
-        part = slice(start, min(start + size, S))
-        some = {name: value[part] for name, value in batch.items()}
-        tables = tables_at(belief.homdp, some, part.stop - start)
-        distances.append(
-            tuple(np.abs(getattr(tables, name) - centre[name]).sum(-1) for name in Radii._fields)
-        )
-    quantiles = (
-        upper_quantile(np.concatenate(parts), 1 - level) for parts in zip(*distances, strict=True)
-    )
-    return Radii(*quantiles)
+    return S

@@ -11,8 +11,8 @@ import numpy as np
 
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.spaces import HasTables
-from homdp_ppl.declare.conjugacy import Rows
 from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.declare.structure import Rows
 from homdp_ppl.precision import Array, namespace
 
 

@@ -6,6 +6,7 @@ from homdp_ppl.core.bound import Bound, bind
 from homdp_ppl.explorers._believing import draw_models, init_belief, mean_model, update_belief
 from homdp_ppl.explorers._classes import low_rank
 from homdp_ppl.explorers._densities import candidates
+from homdp_ppl.explorers.anytime import anytime
 from homdp_ppl.explorers.epsilon_greedy import epsilon_greedy
 from homdp_ppl.explorers.explorer import About, Deployment, Explorer, Objective
 from homdp_ppl.explorers.greedy import greedy
@@ -30,6 +31,7 @@ from homdp_ppl.explorers.value_quantile import value_quantile
 EXPLORERS: dict[str, Callable[..., Explorer]] = {
     factory.__name__: factory
     for factory in (
+        anytime,
         epsilon_greedy,
         greedy,
         hop_b,
@@ -55,6 +57,7 @@ __all__ = [
     "Pairs",
     "Proposal",
     "State",
+    "anytime",
     "bind",
     "candidates",
     "draw_models",

@@ -17,7 +17,6 @@ from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import as_key
-from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.sizes import draw_problems
 from homdp_ppl.errors import ParameterError
@@ -135,7 +134,7 @@ def draw_models(key: Array, state: State, n: int) -> POMDP:
     form = closed_form(homdp)
     concentration = form.concentration(state.counts)
     if not len(form.conjugate.sites):
-        return homdp.model_of(Tables(*(_repeat(table, n) for table in form.reference)))
+        return homdp.model_of([_repeat(table, n) for table in form.reference])
 
     def tables(key: Array, concentration: Array) -> Any:
         entries = jax.vmap(form.draw, in_axes=(0, None))(jax.random.split(key, n), concentration)

@@ -126,8 +126,9 @@ def low_rank(features: ArrayLike, measures: ArrayLike) -> Array:
     of several phi.
 
     Raises an error for members whose rows are not probabilities, and for members that are not
-    normalised: ||phi(x, a)|| <= 1, and ||sum_x' psi(x') g(x')|| <= sqrt(d) for every g with abs(g)
-    <= 1. With more than 16 states, an upper bound on the latter norm is checked.
+    normalised: ||phi(x, a)|| <= 1, and ||sum_x' psi(x') g(x')|| <= sqrt(d) for every g with
+    values in [0, 1], the functions to which the proof applies it. With more than 16 states, an
+    upper bound on the latter norm is checked.
 
     Parameters
     ----------
@@ -179,12 +180,14 @@ def low_rank(features: ArrayLike, measures: ArrayLike) -> Array:
 
 
 def _largest_image(measure: Array) -> float:
-    """The maximum of ||psi g|| over abs(g) <= 1, which is attained at a corner.
+    """The maximum of ||psi g|| over 0 <= g <= 1, which is attained at a corner.
 
-    It is exact for few states, and bounded by the triangle inequality otherwise.
+    It is exact for few states. Otherwise each entry of psi g is bounded by the sum of the positive
+    or of the negative entries of its row.
     """
     X = measure.shape[1]
     if X <= CORNERS:
-        corners = 1 - 2 * ((np.arange(2 ** (X - 1))[:, None] >> np.arange(X)) & 1)  # up to the sign
+        corners = (np.arange(2**X)[:, None] >> np.arange(X)) & 1
         return float(np.linalg.norm(corners @ measure.T, axis=1).max())
-    return float(np.linalg.norm(np.abs(measure).sum(1)))
+    above, below = np.maximum(measure, 0).sum(1), np.maximum(-measure, 0).sum(1)
+    return float(np.linalg.norm(np.maximum(above, below)))

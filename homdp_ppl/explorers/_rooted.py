@@ -6,7 +6,8 @@ Centred bonuses are added to the rewards, and a start term to the root value aft
 from __future__ import annotations
 
 from homdp_ppl.confidence.bonuses import centred_bonus, start_bonus
-from homdp_ppl.confidence.counts import Radii
+from homdp_ppl.confidence.radii import Radii
+from homdp_ppl.confidence.rewards import with_optimistic_rewards
 from homdp_ppl.core.bound import bind
 from homdp_ppl.core.plan import Solution
 from homdp_ppl.core.pomdp import POMDP
@@ -23,7 +24,7 @@ def with_bonuses(model: POMDP, radii: Radii) -> Proposal:
     """
     bonus = centred_bonus(radii, planned_moves(model), model.horizon)
     return one(
-        model.with_bonus(bonus),
+        with_optimistic_rewards(model, radii.reward).with_bonus(bonus),
         start_bonus(radii, model.initial, model.horizon),
     )
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from homdp_ppl.confidence.posteriors import highest_density_set, likelihood_set
+from homdp_ppl.confidence.finite_classes import highest_density_set, likelihood_set
 from homdp_ppl.precision import Array
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from homdp_ppl.core.arguments import count_problems, is_count, refuse, share_problems
 from homdp_ppl.core.bound import Options
 from homdp_ppl.core.checked import check_fields, checked
+from homdp_ppl.core.optimism import Caps
 from homdp_ppl.core.plan import Solution
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
@@ -24,6 +25,8 @@ Guarantee: TypeAlias = Literal["frequentist", "Bayesian", "none"]
 Replan: TypeAlias = Literal["every episode", "doubled", "once"]
 Backup: TypeAlias = Callable[[Any, int, Array], Array]
 Root: TypeAlias = Callable[[Any, Solution], Array | np.float64]
+
+PROVED = "optimistic, "  # the start of `soundness` for rules with a guarantee
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,7 @@ class About:
         """The guarantee as text: "none", with a note, or "optimistic" with its kind."""
         if self.guarantee == "none":
             return f"none ({self.note})" if self.note else "none"
-        return f"optimistic, {self.guarantee}"
+        return f"{PROVED}{self.guarantee}"
 
 
 def upper_value(homdp: HOMDP) -> Root:
@@ -110,8 +113,9 @@ class Objective:
     support
         A function from a declaration to the table entries that may be positive in a proposed model.
         They determine the histories of the plan.
-    clip
-        Whether to clip the value of a history at H - h + 1, with planners that can clip.
+    caps
+        A function of the parameters of a proposal and H that returns upper bounds on values,
+        :class:`homdp_ppl.core.optimism.Limits`; for planners that can use them.
     candidates
         The number of models in a proposal.
     pick
@@ -128,7 +132,7 @@ class Objective:
     backup: Callable[[HOMDP], Backup] | None = None
     root: Callable[[HOMDP], Root] = upper_value
     support: Callable[[HOMDP], Tables] = declared
-    clip: bool = False
+    caps: Caps | None = None
     candidates: int = 1
     pick: int | None = None
     exact: bool = False

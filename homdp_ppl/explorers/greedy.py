@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homdp_ppl.confidence.counts import empirical
+from homdp_ppl.confidence.estimates import empirical
 from homdp_ppl.core.bound import bind
 from homdp_ppl.core.checked import checked
 from homdp_ppl.explorers._supports import support_if

@@ -12,13 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from homdp_ppl.confidence.bonuses import hop_b_class_bonus
-from homdp_ppl.confidence.counts import (
-    Radii,
-    class_radii,
-    empirical,
-    frequencies,
-    hop_b_class_radii,
-)
+from homdp_ppl.confidence.estimates import empirical, frequencies
+from homdp_ppl.confidence.radii import Radii, class_radii, hop_b_class_radii
+from homdp_ppl.confidence.rewards import require_bounded, with_optimistic_rewards
 from homdp_ppl.confidence.rows import unknown_rows
 from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
@@ -60,10 +56,14 @@ def hop_b_class(
     """Plan in T-hat and the most likely O of a class, with r-hat = r + 3 H eps(x, a) + H eps(x).
 
     Lee, Agarwal, Dann and Zhang (2023), appendix C.6. Optimistic for every policy with probability
-    1 - 3 delta if the true O is in the class. The emission radius grows with the logarithm of the
-    size of the class, not with Y. Tables that depend on the step or the previous action and unknown
-    initial distributions are treated as in :func:`hop_b`; real-valued observations require
-    stationary kernels and a known initial distribution.
+    1 - 2 delta if the true O is in the class. The printed eps(x, a) has no delta; its event fails
+    with probability at most X A K H (2^X - 2) (X^2 A K H)^(-4X), so delta must not be smaller than
+    this number, for example 1.7e-33 at X = 2, A = 3, K = 1000, H = 4.
+
+    The emission radius grows with the logarithm of the size of the class, not with Y. Tables that
+    depend on the step or the previous action, unknown initial distributions and random rewards are
+    treated as in :func:`hop_b`; real-valued observations require stationary kernels and a known
+    initial distribution.
 
     Parameters
     ----------
@@ -104,6 +104,7 @@ def hop_b_class(
 def _init(homdp: HOMDP, episodes: int | None, emissions: ModelClass) -> State:
     check_fit("hop_b_class", homdp, emissions=emissions)
     if homdp.spaces.finite:
+        require_bounded(homdp)
         return init_state(homdp, episodes)
     refuse_unknown_start(homdp)
     states, actions = homdp.spaces.states, homdp.spaces.actions
@@ -148,7 +149,8 @@ def _propose(
     moves, shows = homdp.form.short(model.transition, model.emission)
     emission = xp.where(_exact(homdp, known), shows, xp.asarray(emissions)[likeliest])
     bonus = hop_b_class_bonus(radii, homdp.horizon, planned_moves(model))
-    return one(homdp.model_of((model.initial, moves, emission)).with_bonus(bonus))
+    model = model._replace(emission=homdp.form.full(moves, emission)[1])
+    return one(with_optimistic_rewards(model, radii.reward).with_bonus(bonus))
 
 
 def _tabled(state: State, emissions: ModelClass, delta: float, scale: float, known: bool) -> Tabled:

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from homdp_ppl.confidence.counts import estimated_start, start_radius
+from homdp_ppl.confidence.estimates import estimated_start
+from homdp_ppl.confidence.radii import start_radius
 from homdp_ppl.confidence.rows import first_states
 from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
@@ -27,6 +28,7 @@ from homdp_ppl.explorers._classes import (
     model_class,
 )
 from homdp_ppl.explorers._densities import previous_actions
+from homdp_ppl.explorers._rewards import RewardClass, check_rewards, reward_class
 from homdp_ppl.explorers._supports import declared
 from homdp_ppl.explorers._versions import Evidence, Versions, survivors
 from homdp_ppl.explorers.explorer import About, Deployment, Explorer, Objective, changed
@@ -59,6 +61,10 @@ def hop_v(
     radius at level delta / K (see :func:`homdp_ppl.confidence.start_bonus`). It holds in all epochs
     with one more probability of error delta. Real-valued spaces require a known one.
 
+    If rewards are random, the members of ``transitions`` must be worlds: the reward law of a world
+    belongs to its transitions, its likelihood includes the recorded rewards, and plans use its mean
+    rewards. The guarantee requires that one world has the true transitions and the true law.
+
     Parameters
     ----------
     transitions
@@ -87,23 +93,29 @@ def hop_v(
         "transitions": model_class("hop_v", "transitions", transitions),
         "emissions": model_class("hop_v", "emissions", emissions),
     }
+    rewards = reward_class(transitions)
     sizes = {name: len(members) for name, members in classes.items()}
     options = sizes | changed(hop_v, delta=delta, mass=mass)
     guarantee = "frequentist" if mass is None else "Bayesian"
     return Explorer(
         About("hop_v", options, guarantee=guarantee, needs_episodes=True),  # type: ignore[arg-type]
-        init=bind(_init, **classes),
-        propose=bind(_propose, **classes, delta=delta),
-        update=bind(_update, **classes, delta=delta, mass=mass),
+        init=bind(_init, **classes, rewards=rewards),
+        propose=bind(_propose, **classes, rewards=rewards, delta=delta),
+        update=bind(_update, **classes, rewards=rewards, delta=delta, mass=mass),
         objective=Objective(support=bind(_support, **classes)),
         deployment=Deployment(uniform_at_each_step=True),
     )
 
 
 def _init(
-    homdp: HOMDP, episodes: int | None, transitions: ModelClass, emissions: ModelClass
+    homdp: HOMDP,
+    episodes: int | None,
+    transitions: ModelClass,
+    emissions: ModelClass,
+    rewards: RewardClass | None,
 ) -> State:
     check_fit("hop_v", homdp, transitions=transitions, emissions=emissions)
+    check_rewards("hop_v", homdp, rewards)
     if not homdp.spaces.finite:
         refuse_unknown_start(homdp)
     N, M = len(transitions), len(emissions)
@@ -119,7 +131,12 @@ def _support(homdp: HOMDP, transitions: Array, emissions: Array) -> Tables:
 
 
 def _propose(
-    key: Array, state: State, transitions: ModelClass, emissions: ModelClass, delta: float
+    key: Array,
+    state: State,
+    transitions: ModelClass,
+    emissions: ModelClass,
+    rewards: RewardClass | None,
+    delta: float,
 ) -> Pairs:
     alive = state.memory.transitions, state.memory.emissions
     if state.counts is None:
@@ -129,7 +146,8 @@ def _propose(
     radius = start_radius(homdp, state.counts, delta / state.episodes)
     offset = float(homdp.horizon / 2 * radius)
     reference = homdp.model_of(homdp.structure.reference)._replace(initial=initial)
-    return Pairs(transitions, emissions, *alive, reference, offset)
+    means = None if rewards is None or homdp.rewards.law is None else rewards.means
+    return Pairs(transitions, emissions, *alive, reference, offset, means)
 
 
 def _update(
@@ -137,6 +155,7 @@ def _update(
     episode: Episode,
     transitions: ModelClass,
     emissions: ModelClass,
+    rewards: RewardClass | None,
     delta: float,
     mass: float | None,
 ) -> State:
@@ -148,6 +167,8 @@ def _update(
     if h + 1 < H:
         return state
     state, T, O = _weigh(state, transitions, emissions)  # noqa: E741
+    if rewards is not None and state.counts is not None and state.counts.rewards is not None:
+        T = T + rewards.log_likelihoods(state.counts.rewards)
     epochs, alive = max(state.episodes // H, 1), state.memory
     spaces = Versions(
         survivors(T, alive.transitions, epochs, delta, mass),
@@ -179,6 +200,11 @@ def _keep(state: State, episode: Episode, h: int) -> State:
     started = first_states(state.counts).copy()
     started[episode.states[0]] += 1
     counts = replace(state.counts, transition=transition, emission=emission, initial=started)
+    if counts.rewards is not None and episode.rewards is not None:
+        reward = np.ma.filled(np.ma.asarray(episode.rewards).astype(np.float64), np.nan)[h : h + 1]
+        place = tuple(np.array([i]) for i in counts.rewards.form.index(h, x, y, a))
+        if not np.isnan(reward[0]):
+            counts = replace(counts, rewards=counts.rewards.record(place, reward))
     return replace(state, counts=counts, played=played)
 
 

@@ -64,7 +64,8 @@ def _init(homdp: HOMDP, episodes: int | None, spaces: Spaces) -> State:
 def _propose(key: Array, state: State, truth: Any) -> Proposal:
     if state.counts is None:
         return Proposal(truth)
-    return one(truth._replace(reward=state.homdp.rewards.table))
+    table = state.homdp.rewards.table  # None if rewards are random: those of the world
+    return one(truth if table is None else truth._replace(reward=table))
 
 
 def _support(homdp: HOMDP, truth: POMDP) -> Tables:

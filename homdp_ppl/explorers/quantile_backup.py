@@ -1,4 +1,4 @@
-"""Optimism inside the history tree: each one-step backup is a posterior quantile."""
+"""Optimism inside the history tree: one-step backups of mean plus z standard deviations."""
 
 from __future__ import annotations
 
@@ -15,11 +15,17 @@ from homdp_ppl.confidence.backups import (
     start_variance,
     upper_quantile,
 )
-from homdp_ppl.core.arguments import check_arguments
+from homdp_ppl.confidence.reward_beliefs import (
+    reward_deviation,
+    with_quantile_rewards,
+    with_upper_rewards,
+)
+from homdp_ppl.core.arguments import check_arguments, number_problems, refuse
 from homdp_ppl.core.bound import bind
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.plan import Solution
 from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers._believing import draw_models, init_tables, mean_model, update_belief
 from homdp_ppl.explorers.explorer import About, Explorer, Objective, Root, changed
 from homdp_ppl.explorers.state import Proposal, State, one
@@ -29,20 +35,35 @@ DRAWS = 256  # models that represent a posterior without closed form
 
 
 @checked
-def quantile_backup(z: float = 1.645) -> Explorer:
+def quantile_backup(z: float = 1.645, unvisited: float | None = None) -> Explorer:
     """Plan with the backups alpha(x, a) = r(x, a) + min(H - h, mu + z sigma).
 
     Here mu and sigma are the posterior mean and standard deviation of the one-step backup. The
-    recommended default. It is optimistic only where the posterior is wide. Each backup uses its own
-    quantile, so errors that cancel add no optimism. A heuristic: there is no guarantee that the
-    root value is at least the optimum with a stated probability. Requires the history tree. For
-    Dirichlet rows mu and sigma are exact; otherwise the quantile at level Phi(z) of 256 draws is
-    used.
+    recommended default where no guarantee is needed. It is optimistic only where the posterior is
+    wide. Each backup has its own deviation, so errors that cancel add no optimism. A heuristic:
+    there is no guarantee that the root value is at least the optimum with a stated probability, and
+    a rule with a fixed z can stop to visit a good action for ever after unlucky outcomes. Requires
+    the history tree.
+
+    For Dirichlet rows mu and sigma are exact. mu + z sigma is not the quantile at level Phi(z): for
+    skewed rows the level differs, for example 0.916 instead of 0.95 for Beta(1/11, 10/11). For
+    other posteriors the quantile at level Phi(z) of 256 draws is used instead. Unknown or random
+    rewards are treated in the same way: r(x, a) is then the posterior mean reward plus z of its
+    standard deviations, at most the largest possible reward.
+
+    The prior matters. A flat Dirichlet prior on many next states counts as many observations, and
+    rows that were never visited then look known: use a sparse prior, as the flat tables of the
+    model zoo do (``models.flat.flat_table``), or declare the structure.
 
     Parameters
     ----------
     z
-        The number of standard deviations; 1.645 is the 95% quantile of a normal distribution.
+        The number of standard deviations; the default is the 95% quantile of a normal distribution.
+    unvisited
+        The number of standard deviations for rows of T without data; it falls to z as data come in
+        (:func:`homdp_ppl.confidence.moment_backup`). Default: z. On flat tables,
+        ``quantile_backup(0.7, unvisited=2.5)`` tries rows that were never visited and stops sooner
+        to explore those that were. Needs a posterior in closed form.
 
     Examples
     --------
@@ -55,25 +76,42 @@ def quantile_backup(z: float = 1.645) -> Explorer:
     ... ]  # z = 0 uses the mean accuracy, 0.8: 0.9 + 0.64 + 0.32 * 0.9
     [array([1.828]), array([1.9])]
     """
+    given = {} if unvisited is None else {"unvisited": unvisited}
     check_arguments("quantile_backup", z=z)
+    refuse(ParameterError, "quantile_backup", number_problems(**given))
+    options = changed(quantile_backup, z=z, unvisited=unvisited)
     return Explorer(
-        About("quantile_backup", changed(quantile_backup, z=z), uses_prior=True),
-        init=init_tables,
-        propose=_propose,
+        About("quantile_backup", options, uses_prior=True),
+        init=_init if given else init_tables,
+        propose=bind(_propose, z=z),
         update=update_belief,
-        objective=Objective(backup=bind(_backup, z=z), root=bind(_root, z=z)),
+        objective=Objective(backup=bind(_backup, z=z, **given), root=bind(_root, z=z)),
     )
 
 
-def _propose(key: Array, state: State) -> Proposal:
-    if has_moments(state.homdp):
-        believed = moments(state.homdp, state.counts)
+def _init(homdp: HOMDP, episodes: int | None) -> State:
+    if homdp.spaces.finite and not has_moments(homdp):
+        got, expected = "a posterior without closed form", "Dirichlet rows"
+        problem = Problem("unvisited", got, expected, "Leave out unvisited.")
+        raise ParameterError("quantile_backup", [problem])
+    return init_tables(homdp, episodes)
+
+
+def _propose(key: Array, state: State, z: float) -> Proposal:
+    homdp = state.homdp
+    random = homdp.rewards.law is not None
+    if has_moments(homdp):
+        believed = moments(homdp, state.counts)
+        if random:
+            deviation = reward_deviation(homdp, state.counts)
+            believed = believed._replace(model=with_upper_rewards(believed.model, z, deviation))
         return one(believed.model, believed)
-    return one(mean_model(state), draw_models(key, state, DRAWS))
+    model, draws = mean_model(state), draw_models(key, state, DRAWS)
+    return one(with_quantile_rewards(model, z, draws) if random else model, draws)
 
 
-def _backup(homdp: HOMDP, z: float) -> Backup:
-    return moment_backup(homdp, z) if has_moments(homdp) else draw_backup(z)
+def _backup(homdp: HOMDP, z: float, unvisited: float | None = None) -> Backup:
+    return moment_backup(homdp, z, unvisited) if has_moments(homdp) else draw_backup(z)
 
 
 def _root(homdp: HOMDP, z: float) -> Root:

@@ -6,6 +6,7 @@ from homdp_ppl.confidence.posteriors import dirichlet_radii, quantile_radii
 from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
 from homdp_ppl.core.checked import checked
+from homdp_ppl.core.optimism import remaining_steps
 from homdp_ppl.explorers._believing import init_tables, mean_model, update_belief
 from homdp_ppl.explorers._rooted import capped_root, with_bonuses
 from homdp_ppl.explorers.explorer import About, Deployment, Explorer, Objective, changed
@@ -21,7 +22,8 @@ def quantile_bonus(delta: float = 0.1, bound: bool = False) -> Explorer:
 
     The radii are quantiles of ||T - T-bar||_1 and ||O - O-bar||_1. Then P(v-hat >= v* | data) >= 1
     - delta: the posterior guarantees optimism if the prior is correct. Each row gets an equal share
-    delta' of delta, so the radii grow with the number of unknown rows.
+    delta' of delta, so the radii grow with the number of unknown rows. Means of random rewards are
+    rows, too: their radius is added, at most up to the largest reward.
 
     Parameters
     ----------
@@ -51,7 +53,7 @@ def quantile_bonus(delta: float = 0.1, bound: bool = False) -> Explorer:
         init=init_tables,
         propose=bind(_propose, delta=delta, bound=bound),
         update=update_belief,
-        objective=Objective(root=capped_root, clip=True),
+        objective=Objective(root=capped_root, caps=remaining_steps),
         deployment=Deployment(replan="doubled"),
     )
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import jax
 import numpy as np
 
+from homdp_ppl.confidence.rewards import require_bounded
 from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.checked import check_types, checked
 from homdp_ppl.core.counts import Counts
@@ -56,10 +57,13 @@ class State:
         """n(x, a), (X, A), or the number of episodes if states are real-valued.
 
         If tables depend on the step or the previous action, these are the visits of all their rows,
-        (rows,): a row of O can then be visited often while all n(x, a) stay almost the same.
+        (rows,): a row of O can then be visited often while all n(x, a) stay almost the same. If
+        rewards are random, the numbers of recorded rewards are added to them.
         """
-        if self.counts is not None and not self.counts.form.is_stationary:
-            parts = (self.counts.state_action.ravel(), self.counts.visits.ravel())
+        rewards = None if self.counts is None else self.counts.rewards
+        if rewards is not None or (self.counts is not None and not self.counts.form.is_stationary):
+            parts = [self.counts.state_action.ravel(), self.counts.visits.ravel()]
+            parts += [] if rewards is None else [rewards.number.ravel()]
             return namespace(self.counts).concatenate(parts)
         if self.counts is not None:
             return self.counts.state_action
@@ -126,6 +130,7 @@ class Pairs(NamedTuple):
     alive_emissions: Array  # (M,)
     reference: POMDP | None = None  # has the initial distribution and rewards; for tables only
     offset: float = 0.0  # added to the optimistic value if the initial distribution is unknown
+    rewards: Array | None = None  # (N, H, X, Y|1, A)  mean rewards, with each transition table
 
     @checked
     def model(self, t: int, o: int) -> Any:
@@ -143,9 +148,10 @@ class Pairs(NamedTuple):
         if self.reference is None:
             return paired(self.transitions.members[t], self.emissions.members[o])
         tables = self.transitions[t], self.emissions[o]
-        shapes = map(np.shape, (self.reference.initial, *tables))
-        transition, emission = Form(*shapes).full(*tables)
-        return self.reference._replace(transition=transition, emission=emission)
+        shapes = [np.shape(part) for part in (self.reference.initial, *tables)]
+        transition, emission = Form(shapes[0], shapes[1], shapes[2]).full(*tables)
+        model = self.reference._replace(transition=transition, emission=emission)
+        return model if self.rewards is None else model._replace(reward=self.rewards[t])
 
 
 def check_declaration(subject: str, homdp: HOMDP, episodes: int | None) -> None:
@@ -177,6 +183,13 @@ def init_counts(homdp: HOMDP, episodes: int | None) -> State:
     check_declaration("init", homdp, episodes)
     refuse_real_spaces(homdp)
     return init_state(homdp, episodes)
+
+
+def init_bounded(homdp: HOMDP, episodes: int | None) -> State:
+    """As :func:`init_counts`, for rules whose radii need rewards inside the declared range."""
+    state = init_counts(homdp, episodes)
+    require_bounded(homdp)
+    return state
 
 
 def count(state: State, episode: Episode) -> State:

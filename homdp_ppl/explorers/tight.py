@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from homdp_ppl.confidence.counts import empirical, weissman_radii
+from homdp_ppl.confidence.estimates import empirical
+from homdp_ppl.confidence.radii import weissman_radii
 from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
 from homdp_ppl.core.checked import checked
+from homdp_ppl.core.optimism import remaining_steps
 from homdp_ppl.explorers._rooted import capped_root, with_bonuses
 from homdp_ppl.explorers._supports import support_if
 from homdp_ppl.explorers.explorer import About, Deployment, Explorer, Objective, changed
-from homdp_ppl.explorers.state import Proposal, State
+from homdp_ppl.explorers.state import Proposal, State, init_bounded
 from homdp_ppl.precision import Array
 
 
@@ -25,7 +27,8 @@ def tight(delta: float = 0.1, known: bool = True) -> Explorer:
 
     If tables depend on the step or the previous action, eps_T is that of T_h, and eps_O that of
     O_{h+1}(. | x', a). An initial distribution with sites adds (H/2) eps at the root, see
-    :func:`homdp_ppl.confidence.start_bonus`.
+    :func:`homdp_ppl.confidence.start_bonus`. Random rewards are replaced by their averages plus
+    Hoeffding's radius, at most the largest reward; their law must be inside ``reward_range``.
 
     Parameters
     ----------
@@ -51,8 +54,9 @@ def tight(delta: float = 0.1, known: bool = True) -> Explorer:
     options = changed(tight, delta=delta, known=known)
     return Explorer(
         About("tight", options, guarantee="frequentist", needs_episodes=True),
+        init=init_bounded,
         propose=bind(_propose, delta=delta, known=known),
-        objective=Objective(root=capped_root, support=support_if(known), clip=True),
+        objective=Objective(root=capped_root, support=support_if(known), caps=remaining_steps),
         deployment=Deployment(replan="doubled"),
     )
 

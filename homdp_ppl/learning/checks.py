@@ -7,7 +7,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from homdp_ppl.core.arguments import count_problems, flag_problems, is_count, refuse
+from homdp_ppl.core.arguments import (
+    count_problems,
+    flag_problems,
+    is_count,
+    number_problems,
+    refuse,
+    scalar_problems,
+)
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, planner_name
 from homdp_ppl.core.pomdp import POMDP
@@ -69,6 +76,7 @@ def check_request(request: Request) -> Request:
         remedy = "Pass the declaration of the world: world.homdp."
         problems.append(Problem("model", f"a {type(model).__name__}", "a HOMDP", remedy))
     problems += stop_problems(stop_after, episodes)
+    problems += _certificate_problems(request)
     problems += count_problems(2, simulations=request.simulations)
     problems += flag_problems(foresight=request.foresight)
     chosen = {"compiled": request.compiled, "progress": request.progress}
@@ -84,6 +92,19 @@ def check_request(request: Request) -> Request:
     )
 
 
+def _certificate_problems(request: Request) -> list[Problem]:
+    """Problems with ``stop_when``."""
+    if request.stop_when is None:
+        return []
+    problems = scalar_problems(stop_when=request.stop_when)
+    problems = problems or number_problems(stop_when=request.stop_when)
+    if not problems and isinstance(request.world, World) and not request.world.spaces.finite:
+        expected = "None in real-valued spaces"
+        remedy = "Certificates are based on counts of transitions and observations."
+        problems = [Problem("stop_when", shown(request.stop_when), expected, remedy)]
+    return problems
+
+
 def _world_remedy(given: Any) -> str:
     """The remedy for a value given as the world: ``learn`` simulates a World itself."""
     if isinstance(given, HOMDP):
@@ -93,8 +114,8 @@ def _world_remedy(given: Any) -> str:
     if isinstance(given, POMDP):
         return "Declare it with tabular(...) and fix its parameters with .at(...)."
     return (
-        "learn simulates a World: a declaration with fixed parameters, homdp.at(...). It cannot "
-        "interact with an external system."
+        "learn simulates a World: a declaration with fixed parameters, homdp.at(...). To learn in "
+        "an external system, use Agent(homdp, explorer, planner)."
     )
 
 
@@ -123,11 +144,19 @@ def check_model(request: Request) -> None:
         problem = Problem("model", str(model.spaces), str(world.spaces), remedy)
         raise ParameterError("learn", [problem])
     if not _same_rewards(model.rewards, world.homdp.rewards):
-        problem = Problem("model", "different rewards", "the rewards of the world, which are known")
+        expected = "the rewards of the world, or random rewards with the same outcomes"
+        problem = Problem("model", "different rewards", expected)
         raise ParameterError("learn", [problem])
     if request.foresight and world.homdp.rewards.by_observation:
         expected = "False: the collector's rewards would depend on observations"
         raise ParameterError("learn", [Problem("foresight", "True", expected)])
+    if request.foresight and request.explorer.deployment.uniform_at_each_step:
+        got = f"True with {request.explorer.name}"
+        expected = (
+            "False: the rule plays a uniform action at each step, which a collector would not"
+        )
+        remedy = "Use another rule; HOP-V learns from its own episodes only."
+        raise ParameterError("learn", [Problem("foresight", got, expected, remedy)])
     epoch = request.explorer.deployment.episodes_per_round(horizon)
     if request.episodes < epoch:
         expected = f"at least one epoch of {epoch} episodes"
@@ -138,4 +167,6 @@ def _same_rewards(mine: Rewards, real: Rewards) -> bool:
     """Whether two rewards are equal; of functions only the units can be compared."""
     if (mine.scale, mine.shift) != (real.scale, real.shift):
         return False
+    if mine.law is not None or real.law is not None:  # the laws have to be learned
+        return mine.law is not None and real.law is not None and mine.law.form == real.law.form
     return mine.table is None or bool(np.array_equal(mine.table, cast(Any, real.table)))

@@ -8,9 +8,8 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.form import Form
 from homdp_ppl.core.policy import Trajectory
-from homdp_ppl.declare.kernels import TRACER_ERRORS, tracer_problem
+from homdp_ppl.declare.distributions import TRACER_ERRORS, tracer_problem
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import TracedError
 from homdp_ppl.explorers.state import Pairs, State
@@ -62,7 +61,7 @@ def plain_reason(
     if foresight:
         return NotCompilable("foresight is played step by step")
     initial, *rows = planning.support
-    full = initial, *Form(*map(np.shape, planning.support)).full(*rows)
+    full = initial, *planning.support.form.full(*rows)
     tables = zip(full, world.pomdp[:3], strict=True)
     if any(((real > 0) & ~(mine > 0)).any() for mine, real in tables):
         return NotCompilable("the world allows outcomes that the learner's declaration excludes")
@@ -117,4 +116,6 @@ def _shapes(state: Any) -> Any:
 
 def _some_episode(model: HOMDP) -> Episode:
     steps = np.zeros(model.horizon, dtype=np.int64)
-    return Episode(Trajectory(steps, steps), np.zeros(model.horizon + 1, dtype=np.int64))
+    rewards = None if model.rewards.law is None else np.zeros(model.horizon)
+    states = np.zeros(model.horizon + 1, dtype=np.int64)
+    return Episode(Trajectory(steps, steps), states, rewards)

@@ -22,6 +22,7 @@ from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Trajectory
 from homdp_ppl.core.rollout import play, steps_taken
 from homdp_ppl.declare.model import World
+from homdp_ppl.declare.returns import draw_rewards
 from homdp_ppl.explorers.state import State
 from homdp_ppl.learning.learner import Decision, Learner
 from homdp_ppl.learning.loop import nothing
@@ -48,6 +49,7 @@ class Line(NamedTuple):
     observations: Array
     actions: Array
     states: Array
+    rewards: Array | None = None  # None if they are known
 
 
 class Carry(NamedTuple):
@@ -64,6 +66,8 @@ class CompiledLoop:
 
     def __init__(self, world: World, learner: Learner) -> None:
         self._world, self._rewards = world.pomdp, world.homdp.rewards
+        self._parameters = dict(world.parameters)
+        self._draw = None if world.homdp.rewards.law is None else draw_rewards(world.homdp)
         self.explorer = learner.explorer
         self._learner = learner.traced()
         planning = learner.planning
@@ -111,7 +115,7 @@ class CompiledLoop:
         last = to_numpy(carry.decision.model)
         support = self.explorer.objective.support(run.task.model)
         check_numbers(self.explorer, last, support)  # only the last model: the others were traced
-        whole = Line(*(np.concatenate(parts) for parts in zip(*lines, strict=True)))
+        whole = jax.tree.map(lambda *parts: np.concatenate(parts), *lines)
         return self._write(run, whole, to_numpy(carry))
 
     def _some(self, run: Run, carry: Carry, first: int, n: int) -> tuple[Carry, Line]:
@@ -150,6 +154,10 @@ class CompiledLoop:
                 planned, lambda: self._decide(state, noise.proposal), lambda: (decision, value)
             )
         episode = play(jax.tree.map(jnp.asarray, self._world), decision.policy, noise.noise)
+        if self._draw is not None:
+            parts = episode.states, episode.observations, episode.actions
+            rewards = self._draw(self._parameters, noise.rewards, *parts)
+            episode = replace(episode, rewards=rewards)
         taken = self._taken(episode)
         actions = episode.actions if taken is None else jnp.where(taken, episode.actions, 0)
         line = Line(
@@ -157,7 +165,10 @@ class CompiledLoop:
             cast(Array, decision.optimistic),  # traced
             planned,
             impossible_steps(decision.model, episode.trajectory, taken).astype(jnp.int32),
-            *(part.astype(jnp.int32) for part in (episode.observations, actions, episode.states)),
+            episode.observations.astype(jnp.int32),
+            actions.astype(jnp.int32),
+            episode.states.astype(jnp.int32),
+            rewards=episode.rewards,
         )
         after = self._learner.update(state, episode if taken is None else _counted(episode, taken))
         return Carry(after, decision, value, jnp.array(True)), line
@@ -196,7 +207,10 @@ class CompiledLoop:
             lines.planned * self.explorer.objective.candidates,
             lines.value,
             lines.impossible.astype(np.int64),
-            *(part.astype(np.int64) for part in (lines.observations, lines.actions, lines.states)),
+            lines.observations.astype(np.int64),
+            lines.actions.astype(np.int64),
+            lines.states.astype(np.int64),
+            rewards=lines.rewards,
         )
         return replace(run, record=run.record + record, state=end.state, decision=end.decision)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,6 +15,7 @@ from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.explorers.state import State
+from homdp_ppl.learning.certificate import run_until_certified
 from homdp_ppl.learning.checks import check_model, check_plan, check_request
 from homdp_ppl.learning.compilable import plain_reason, traced_reason
 from homdp_ppl.learning.compiled import compiled_loop
@@ -40,6 +42,7 @@ def learn(
     seed: int | Sequence[int] = 0,
     model: HOMDP | None = None,
     stop_after: int | None = None,
+    stop_when: float | None = None,
     *,
     foresight: bool = False,
     compiled: bool | None = None,
@@ -67,9 +70,15 @@ def learn(
         The learner's declaration (prior and structure). Default: the declaration of the world.
     stop_after
         Stop after this many episodes. Continue with :meth:`Run.resume`.
+    stop_when
+        Stop when the last policy is certified to be at most this much worse than the optimum, in
+        the units of the reward; see :attr:`Run.certificate`. With probability 1 - delta, it is.
+        The certificate is computed after about 10 % more rounds each time; 0 computes it without
+        stopping.
     foresight
         Let a collector that sees the state and acts optimally in the proposed model gather the
-        data. The history policy is still evaluated.
+        data. The history policy is still evaluated. Not possible with HOP-V, which needs its own
+        uniform actions.
     compiled
         Use the compiled loop (True) or the readable loop (False). Default: the compiled loop if it
         is possible and there are enough rounds.
@@ -112,6 +121,7 @@ def learn(
             list(given) if several else [given],
             model,
             stop_after,
+            stop_when,
             foresight,
             compiled,
             progress,
@@ -121,11 +131,20 @@ def learn(
     runs = begin(request)
     rounds = runs[0].task.rounds_of(request.stop_after)
     with progress_bar(request.progress, len(runs) * rounds) as done:
-        if runs[0].compiled:
-            runs = compiled_loop(runs[0].task).run(runs, rounds, done)
+        if request.stop_when is None:
+            runs = _advance(runs, rounds, done)
         else:
-            runs = [advance(run, rounds, done) for run in runs]
+            steps = partial(_advance, done=done)
+            found = run_until_certified(runs, rounds, steps, request.stop_when)
+            runs = [replace(run, certified=certificate) for run, certificate in found]
     return runs if several else runs[0]
+
+
+def _advance(runs: list[Run], rounds: int, done: Callable[[int], None]) -> list[Run]:
+    """Continue runs of the same task to a number of rounds."""
+    if runs[0].compiled:
+        return compiled_loop(runs[0].task).run(runs, rounds, done)
+    return [advance(run, rounds, done) for run in runs]
 
 
 @in_x64

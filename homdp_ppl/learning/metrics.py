@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from homdp_ppl.core.pomdp import TIE
+from homdp_ppl.explorers.explorer import PROVED
 from homdp_ppl.learning.record import Record
 from homdp_ppl.precision import Array
 
@@ -31,6 +32,11 @@ class Measured:
     def model_name(self) -> str:
         """The name of the world."""
         return str(self.about["model"])
+
+    @property
+    def guaranteed(self) -> bool:
+        """Whether optimism is proved for the rule, by a frequentist bound or by the posterior."""
+        return str(self.about["soundness"]).startswith(PROVED)
 
     @property
     def horizon(self) -> int:
@@ -109,6 +115,24 @@ class Measured:
     def played(self) -> Array:
         """The value of the policy deployed in each episode: exact, unless ``estimated``."""
         return self.record.played
+
+    @property
+    def lost(self) -> Array:
+        """The loss summed over the episodes played so far, (episodes,): optimum minus ``played``.
+
+        It equals the regret, except for rules that play other policies than those of the rounds:
+        HOP-V plays each policy H times with a uniform action. Compare rules by what they lost. With
+        foresight, the collector sees the state, so its episodes cannot be compared with the
+        optimum, and the loss is the regret.
+        """
+        if self.about.get("foresight"):
+            return self.regret
+        return np.cumsum(self.optimum - self.played)
+
+    @property
+    def lost_by_round(self) -> Array:
+        """The loss summed over the episodes played up to the end of each round, (rounds,)."""
+        return self.lost[self.episodes_per_round - 1 :: self.episodes_per_round]
 
     @property
     def impossible(self) -> Array:

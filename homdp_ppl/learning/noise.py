@@ -13,7 +13,7 @@ from zlib import crc32
 import jax
 import numpy as np
 
-from homdp_ppl.core.randomness import Noise, noise
+from homdp_ppl.core.randomness import Noise, noise, reward_key
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.precision import Array
 
@@ -25,6 +25,7 @@ class EpisodeNoise(NamedTuple):
 
     proposal: Array  # the rule's key
     noise: Noise  # uniform numbers for the world and for random actions
+    rewards: Array  # the world's key for rewards
 
 
 class DensityNoise(NamedTuple):
@@ -55,7 +56,7 @@ def episode_noise(seed: Array, rule: Array, first: Array, n: int, horizon: int) 
         world = jax.random.fold_in(jax.random.fold_in(seed, 0), episode)
         rule_key = jax.random.fold_in(explorer_key(seed, PROPOSING, rule), episode)
         uniform = noise(world, jax.random.fold_in(rule_key, 1), horizon)
-        return EpisodeNoise(jax.random.fold_in(rule_key, 0), uniform)
+        return EpisodeNoise(jax.random.fold_in(rule_key, 0), uniform, reward_key(world))
 
     return jax.vmap(one)(first + np.arange(n))
 

@@ -179,7 +179,7 @@ class TracedPlanning(NamedTuple):
 
 
 def _tree(explorer: Explorer, planner: Planner, homdp: HOMDP) -> TreePlanner | None:
-    """The planner with the rule's backup and clipping; None if it is not a tree planner."""
+    """The planner with the rule's backup and caps; None if it is not a tree planner."""
     objective = explorer.objective
     if objective.backup is not None and not isinstance(planner, TreePlanner):
         remedy = (
@@ -196,7 +196,7 @@ def _tree(explorer: Explorer, planner: Planner, homdp: HOMDP) -> TreePlanner | N
     if not isinstance(planner, TreePlanner):
         return None
     backup = objective.backup(homdp) if objective.backup else None
-    return planner.optimistic(backup, objective.clip)
+    return planner.optimistic(backup, objective.caps)
 
 
 def choose_candidate(explorer: Explorer, values: Array) -> Array:

@@ -33,6 +33,13 @@ class Record:
     observations: Array  # (episodes, H, ...)  with another axis for vectors
     actions: Array  # (episodes, H)
     states: Array  # (episodes, H + 1, ...)  with another axis for vectors
+    rewards: Array | None = None  # (episodes, H)  in the user's units; None if they are known
+
+    @property
+    def columns(self) -> dict[str, Array]:
+        """The columns by name; without rewards if they are known."""
+        every = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: column for name, column in every.items() if column is not None}
 
     @classmethod
     def empty(cls, model: HasSpaces) -> Record:
@@ -45,10 +52,9 @@ class Record:
 
     def __add__(self, more: Record) -> Record:
         """Append another record."""
-        names = self.__dataclass_fields__
-        return Record(
-            **{name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in names}
-        )
+        mine, theirs = self.columns, more.columns
+        both = {name: np.concatenate([mine[name], theirs[name]]) for name in mine if name in theirs}
+        return Record(**{**theirs, **mine, **both})  # an empty record has no column of rewards
 
     def since(self, rounds: int, episodes: int) -> Record:
         """The entries after this many rounds and episodes."""
@@ -60,17 +66,18 @@ class Record:
 
     def same_as(self, other: Record) -> bool:
         """Whether two records are equal, apart from the number of plans."""
-        names = [name for name in self.__dataclass_fields__ if name != "plans"]
-        return all(
-            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=name in REAL)
-            for name in names
+        mine, theirs = self.columns, other.columns
+        return mine.keys() == theirs.keys() and all(
+            np.array_equal(column, theirs[name], equal_nan=name in REAL)
+            for name, column in mine.items()
+            if name != "plans"
         )
 
     def _cut(self, rounds: slice, episodes: slice) -> Record:
         return Record(
             **{
-                name: getattr(self, name)[rounds if name in BY_ROUND else episodes]
-                for name in self.__dataclass_fields__
+                name: column[rounds if name in BY_ROUND else episodes]
+                for name, column in self.columns.items()
             }
         )
 
@@ -99,20 +106,21 @@ class Writer:
         return Record(*columns) if columns else empty
 
 
-def _to_horizon(episode: Episode, spaces: Spaces) -> tuple[Array, Array, Array]:
-    """Observations, actions and states of an episode, which stays in its terminal state.
+def _to_horizon(episode: Episode, spaces: Spaces) -> tuple[Array, ...]:
+    """Observations, actions, states and random rewards of an episode that stays in its terminal
+    state.
 
-    There the observation is the last one, "ended", and the action is the first one.
+    There the observation is the last one, "ended", the action is the first one, and rewards are 0.
     """
     after = spaces.horizon - len(episode.actions)
-    parts = episode.observations, episode.actions, episode.states
+    parts = [episode.observations, episode.actions, episode.states]
+    parts += [] if episode.rewards is None else [episode.rewards]
     if not after:
-        return parts
-    fill = len(names_of(spaces.observations)) - 1, 0, int(episode.states[-1])
-    seen, done, hidden = (
-        np.append(part, np.full(after, value)) for part, value in zip(parts, fill, strict=True)
+        return tuple(parts)
+    fill = len(names_of(spaces.observations)) - 1, 0, int(episode.states[-1]), 0.0
+    return tuple(
+        np.append(part, np.full(after, value)) for part, value in zip(parts, fill, strict=False)
     )
-    return seen, done, hidden
 
 
 def _nothing(space: Space, steps: int) -> Array:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -18,6 +19,7 @@ from homdp_ppl.core.randomness import as_key, refuse_traced_key
 from homdp_ppl.core.rollout import cut_at_end
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.state import State
+from homdp_ppl.learning.certificate import Certificate, certify
 from homdp_ppl.learning.compiled import compiled_loop
 from homdp_ppl.learning.learner import Decision
 from homdp_ppl.learning.loop import advance, plan_again
@@ -113,6 +115,8 @@ class Run(Measured):
         Which loop ran, and why.
     policies
         The policy of each round that planned, for rules whose state is more than counts.
+    certified
+        The certificates that were computed during the run, if it had a ``stop_when``.
 
     Examples
     --------
@@ -157,6 +161,7 @@ class Run(Measured):
     seconds: Mapping[str, float]
     loop: str
     policies: Mapping[int, Policy]
+    certified: Certificate | None = None
 
     @property
     def about(self) -> dict[str, str | int | float]:
@@ -172,7 +177,8 @@ class Run(Measured):
     def episodes(self) -> Episodes:
         """All episodes, with their latent states."""
         record, behaviour = self.record, SAW_STATES if self.task.foresight else None
-        played = Episodes(record.observations, record.actions, record.states, behaviour=behaviour)
+        parts = record.observations, record.actions, record.states
+        played = Episodes(*parts, rewards=record.rewards, behaviour=behaviour)
         spaces = self.task.world.spaces
         return cut_at_end(played, spaces.ends) if spaces.terminal else played
 
@@ -200,6 +206,23 @@ class Run(Measured):
             raise ParameterError("policy_at", [Problem("round", got, expected, remedy)])
         return plan_again(self, last)
 
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Bounds on the values of deployed policies and on the optimum, from the episodes alone.
+
+        Available for every rule in finite worlds. The bounds are computed when you first ask for
+        them, after about 10 % more rounds each time and after the last round; each takes one plan
+        and one evaluation. ``learn(..., stop_when=...)`` computes them during the run.
+
+        Raises
+        ------
+        SpacesError
+            If a space is real-valued.
+        PolicyError
+            If policies plan online.
+        """
+        return certify(self) if self.certified is None else self.certified
+
     @property
     def mixture(self) -> Mixture:
         """The uniform mixture of the policies of all rounds."""
@@ -221,9 +244,10 @@ class Run(Measured):
     def resume(self, stop_after: int | None = None) -> Run:
         """Continue to the end or to a number of episodes, as if the run had never stopped."""
         rounds = self.task.rounds_of(stop_after)
+        run = self if self.certified is None else replace(self, certified=None)
         if self.compiled:
-            return compiled_loop(self.task).run([self], rounds)[0]
-        return advance(self, rounds)
+            return compiled_loop(self.task).run([run], rounds)[0]
+        return advance(run, rounds)
 
     def planned_at(self, index: int) -> int:
         """The round in which the policy of a round was planned."""
@@ -258,11 +282,36 @@ class Run(Measured):
                 record.states,
             ),
         }
-        axes = {
+        if record.rewards is not None:
+            variables["reward"] = (("episode", "step"), record.rewards)
+        axes: dict[str, Array] = {
             "round": np.arange(1, len(record.values) + 1),
             "episode": np.arange(1, len(record.played) + 1),
         }
+        if self.certified is not None:
+            axes["certified_round"] = self.certified.rounds
+            for name in ("lower", "upper"):
+                variables[name] = ("certified_round", getattr(self.certified, name))
         return xr.Dataset(variables, axes, self.about)
+
+    def to_arviz(self) -> Any:
+        """The posterior given all episodes, for ArviZ; see :meth:`Posterior.to_arviz`.
+
+        Examples
+        --------
+        >>> from homdp_ppl import explorers, learn, models
+        >>> from homdp_ppl.planners import history_tree
+        >>> run = learn(
+        ...     models.load("tiger", horizon=2),
+        ...     explorers.greedy(),
+        ...     history_tree(),
+        ...     episodes=3,
+        ...     compiled=False,
+        ... )
+        >>> run.to_arviz()["observed_data"]["observation"].dims
+        ('episode', 'step')
+        """
+        return self.posterior.to_arviz(self.episodes)
 
     def __repr__(self) -> str:
         task, rounds = self.task, len(self.values)
@@ -283,4 +332,11 @@ class Run(Measured):
         )  # no -1e-15, no -0
         if self.inexact:
             note = f"{note}; the optimum is {self.inexact}"
-        return f"{head}\n  regret {lost:.4g}, last gap {last:.4g}, {covered}{note}\n  {self.loop}"
+        if epochs:
+            note = (
+                f" of the policies; {self.lost[-1]:.4g} lost in {len(self.lost):,} episodes{note}"
+            )
+        lines = [head, f"regret {lost:.4g}, last gap {last:.4g}, {covered}{note}"]
+        if self.certified is not None:
+            lines.append(repr(self.certified))
+        return "\n  ".join([*lines, self.loop])

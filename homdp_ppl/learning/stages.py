@@ -12,6 +12,7 @@ from homdp_ppl.core.graph_policy import graph_of
 from homdp_ppl.core.policy import Policy, Trajectory
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.rollout import play_by_asking
+from homdp_ppl.declare.returns import rewarded
 from homdp_ppl.evaluation.exact import policy_value
 from homdp_ppl.learning.foresight import play_seeing, seeing_actions, seeing_value
 from homdp_ppl.learning.learner import Decision
@@ -68,7 +69,7 @@ class TableStage:
             drawn = to_numpy(block.noise)
             for k in range(BLOCK):
                 uniform = jax.tree.map(lambda leaf, k=k: leaf[k], drawn)
-                yield EpisodeNoise(block.proposal[k], uniform)
+                yield EpisodeNoise(block.proposal[k], uniform, block.rewards[k])
             first += BLOCK
 
     def value(self, policy: Policy) -> float:
@@ -84,9 +85,14 @@ class TableStage:
         if self.task.foresight:
             actions = seeing_actions(decision.model)
             value = float(world.to_user(seeing_value(world, actions)))
-            return play_seeing(world, actions, noise.noise), value
-        episode = play_by_asking(world, policy, noise.noise, spaces)
+            return self._rewarded(play_seeing(world, actions, noise.noise), noise), value
+        episode = self._rewarded(play_by_asking(world, policy, noise.noise, spaces), noise)
         return episode, value if policy is decision.policy else self.value(policy)
+
+    def _rewarded(self, episode: Episode, noise: EpisodeNoise) -> Episode:
+        """The episode with its rewards if they are random; policies never see them."""
+        world = self.task.world
+        return rewarded(world.homdp, world.parameters, noise.rewards, episode)
 
     def impossible(self, decision: Decision, episode: Episode) -> Array:
         """Number of observations with probability zero under the planned model."""

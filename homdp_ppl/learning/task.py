@@ -23,6 +23,7 @@ class Request(NamedTuple):
     seeds: list[int]
     model: HOMDP | None = None
     stop_after: int | None = None
+    stop_when: float | None = None
     foresight: bool = False
     compiled: bool | None = None
     progress: bool | None = None

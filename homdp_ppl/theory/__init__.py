@@ -15,12 +15,16 @@ from homdp_ppl.theory.counting import (
 )
 from homdp_ppl.theory.lower import divergence, lower_bound, packing, separation, unavoidable_gap
 from homdp_ppl.theory.optimism import hop_b_class_optimism, hop_b_optimism
+from homdp_ppl.theory.recursion import Recursion, alpha_recursion, simulation_recursion
 from homdp_ppl.theory.regret import hop_b_bound, hop_b_class_bound, hop_v_bound
 from homdp_ppl.theory.samples import hop_b_class_samples, hop_b_samples, hop_v_samples
 from homdp_ppl.theory.summary import Statement, report
+from homdp_ppl.theory.total_variation import hop_b_tv_bound
 
 __all__ = [
+    "Recursion",
     "Statement",
+    "alpha_recursion",
     "divergence",
     "elliptical_potential",
     "hop_b_bound",
@@ -29,6 +33,7 @@ __all__ = [
     "hop_b_class_samples",
     "hop_b_optimism",
     "hop_b_samples",
+    "hop_b_tv_bound",
     "hop_v_bound",
     "hop_v_samples",
     "lower_bound",
@@ -39,6 +44,7 @@ __all__ = [
     "root_pigeonhole",
     "separation",
     "simulation_lemma",
+    "simulation_recursion",
     "unavoidable_gap",
 ]
 

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
 from homdp_ppl.confidence.bonuses import hop_b_bonus, hop_b_class_bonus
-from homdp_ppl.confidence.counts import empirical, hop_b_class_radii, hop_b_radii
+from homdp_ppl.confidence.estimates import empirical
+from homdp_ppl.confidence.radii import hop_b_class_radii, hop_b_radii
 from homdp_ppl.confidence.rows import unknown_start
 from homdp_ppl.core.alphas import alphas_of
 from homdp_ppl.core.checked import checked
@@ -91,9 +92,8 @@ def hop_b_optimism(
     Alpha-hat >= alpha + H eps(x) for pi*, and |alpha-hat_h| <= 5H(H - h + 1).
 
     The first inequality holds on E_T and E_O, so in all rounds together with probability 1 - 2
-    delta, or 1 - 3 delta with beta_2 as printed, whose logarithm lacks a factor 2. The only
-    property of pi* that matters is that it does not depend on the data: any such policy can be
-    used.
+    delta. The only property of pi* that matters is that it does not depend on the data: any such
+    policy can be used.
 
     Parameters
     ----------

@@ -56,8 +56,10 @@ def hop_b_bound(
       the corrected pigeonhole lemma.
     - The probability is that of the appendix; the main text says 1 - delta.
 
-    One step is kept as in the paper: the proof applies the corollary of E_T^c to differences of
-    alpha-vectors, which may have both signs, although the corollary holds for functions g >= 0.
+    The proof has a gap. It applies the corollary of E_T^c, which holds for functions g >= 0, to
+    differences of alpha-vectors of both signs, and the lemma that results is false as stated. The
+    step from X^2 A to X A in the transition term rests on it. The theorem is not refuted: only an
+    expectation of the lemma is used. :func:`hop_b_tv_bound` is a bound with a complete proof.
 
     Parameters
     ----------
@@ -122,7 +124,9 @@ def hop_b_class_bound(
     Here iota = log(2 X^2 A K H / delta). One difference from the printed version: H^6 K in the
     first term, as in :func:`hop_b_bound`. Its printed factor 64 is correct: an episode's sum of
     radii is in [0, 4H], for which Azuma-Hoeffding requires 64 H^3 sqrt(K log(1/delta) / 2). The
-    proposition assumes radii with delta inside their logarithms; the printed eps(x, a) lacks it.
+    proposition assumes radii with delta inside their logarithms. The printed eps(x, a) has no
+    delta; its event fails with probability at most X A K H (2^X - 2) (X^2 A K H)^(-4X), which is
+    below delta unless delta is tiny.
 
     Parameters
     ----------
@@ -196,8 +200,8 @@ def hop_v_bound(
     - The proof has three events, so the probability is 1 - 3 delta.
 
     lambda ||W||^2 is at most 16 lambda d, not 8 lambda d. This does not change the bound, as 16 <=
-    64 A. The theorem requires ||int psi g|| <= sqrt(d) for every abs(g) <= 1; tables satisfy it
-    with d = X, phi(x, a) = T(. | x, a).
+    64 A. The theorem requires ||int psi g|| <= sqrt(d) for every g with values in [0, 1]; tables
+    satisfy it with d = X, phi(x, a) = T(. | x, a).
 
     Parameters
     ----------

@@ -156,7 +156,7 @@ def _bounds(X: int, Y: int, A: int, H: int, K: int, delta: float) -> list[_Bound
             "C",
             tables.total,
             H * K,
-            _largest(tables),
+            f"{_largest(tables)}; its proof has a gap, see hop_b_tv_bound",
             lambda gap: hop_b_samples(X, Y, A, H, gap, delta),
         ),
         _Bound(

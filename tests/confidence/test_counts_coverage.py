@@ -11,14 +11,8 @@ import numpyro.distributions as dist
 import pytest
 
 from homdp_ppl import Counts, tabular
-from homdp_ppl.confidence.counts import (
-    Radii,
-    bernstein,
-    hoeffding,
-    hop_b_class_radii,
-    hop_b_radii,
-    weissman_radii,
-)
+from homdp_ppl.confidence.inequalities import bernstein, hoeffding
+from homdp_ppl.confidence.radii import Radii, hop_b_class_radii, hop_b_radii, weissman_radii
 from tests.chances import enough
 
 X, Y, A, H = 3, 5, 2, 7

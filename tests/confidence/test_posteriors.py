@@ -95,8 +95,7 @@ def test_radii_of_beta_rows_are_the_order_statistic(monkeypatch):
     assert beta.ppf(ALARM / 2 / levels.size, k, S + 1 - k) < levels.min()
     assert levels.max() < beta.isf(ALARM / 2 / levels.size, k, S + 1 - k)
     monkeypatch.setattr(
-        posteriors,
-        "upper_quantile",
+        "homdp_ppl.confidence.dirichlet.upper_quantile",
         lambda v, level: np.sort(v, axis=0)[math.ceil(level * len(v)) - 1],
     )
     planted = beta_levels()

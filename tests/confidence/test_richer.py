@@ -35,7 +35,7 @@ from homdp_ppl.confidence.rows import unknown_rows
 from homdp_ppl.explorers import hop_b, tight
 from homdp_ppl.explorers._rooted import planned_moves
 from homdp_ppl.learning.learner import Learner
-from homdp_ppl.planners import history_tree
+from homdp_ppl.planners import history_tree, remaining_steps
 from homdp_ppl.posteriors import posterior
 from tests.richer import RICHER, SIZES, richer
 
@@ -73,7 +73,7 @@ def encoded(model: POMDP, radii: Radii) -> tuple[POMDP, Radii]:
 
 def tight_value(model: POMDP, radii: Radii) -> float:
     bonus = centred_bonus(radii, planned_moves(model), H)
-    plan = history_tree(clip=True)(model.with_bonus(bonus))
+    plan = history_tree(caps=remaining_steps)(model.with_bonus(bonus))
     return min(float(plan.upper + start_bonus(radii, model.initial, H)), H)
 
 

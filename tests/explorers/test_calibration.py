@@ -19,6 +19,7 @@ from homdp_ppl import POMDP, Counts, Kernels, explorers, homdp, posterior, tabul
 from homdp_ppl.explorers import State
 from homdp_ppl.explorers.explorer import upper_value
 from homdp_ppl.learning.planning import TablePlanning, choose_candidate
+from homdp_ppl.planners import remaining_steps
 from homdp_ppl.posteriors import Sampling
 from homdp_ppl.posteriors.tracking import Tracked
 from tests.chances import believable, enough
@@ -269,7 +270,7 @@ def test_the_confidence_set_is_covered():
     """
     (once,) = shortfalls(1, [explorers.tight(0.5)])
     twice, wrong = shortfalls(
-        2, [explorers.tight(0.5), planned(shrunk(explorers.tight(0.5), 0.5), clip=False)]
+        2, [explorers.tight(0.5), planned(shrunk(explorers.tight(0.5), 0.5), caps=None)]
     )
     assert max(once, twice) <= 1e-12
     assert wrong > 0.01
@@ -323,8 +324,8 @@ def fork():
     return Kernels([0.2, 0.8, 0.0, 0.0, 0.0], jnp.repeat(T, 2, axis=1), np.ones((5, 1)))
 
 
-@pytest.mark.parametrize("clip", [False, True])
-def test_clipped_values_stay_optimistic(clip):
+@pytest.mark.parametrize("caps", [None, remaining_steps])
+def test_clipped_values_stay_optimistic(caps):
     """Before any data every world is in the confidence set, so `tight` must cover all of them.
 
     The value of the new state is 2 for all continuations, because its bonus is clipped. The belief
@@ -333,7 +334,7 @@ def test_clipped_values_stay_optimistic(clip):
     """
     world = fork.at(ways=[1.0, 0.0, 0.0])
     assert optimum(world.pomdp) == pytest.approx(1.8)
-    _, decision = decide(planned(explorers.tight(), clip=clip), fork, Counts.zero(fork))
+    _, decision = decide(planned(explorers.tight(), caps=caps), fork, Counts.zero(fork))
     assert decision.optimistic >= 1.8 - 1e-12
 
 

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from homdp_ppl import ParameterError, explorers, x64
-from homdp_ppl.explorers._classes import CORNERS, check_tables, log_likelihoods, low_rank
+from homdp_ppl.explorers._classes import (
+    CORNERS,
+    _largest_image,
+    check_tables,
+    log_likelihoods,
+    low_rank,
+)
 from tests.explorers.plain import sensor
 from tests.raising import raises
 
@@ -49,14 +55,38 @@ def test_features_that_are_too_long():
 
 
 def test_measures_that_are_too_large():
-    """||psi g|| <= sqrt(d) for every vector g of signs; the paper states it for g = 1 only."""
+    """||psi g|| <= sqrt(d) for every g in {0, 1}^X; the paper states it for g = 1 only."""
     phi = np.full((2, 1, 1), 0.5)
     flat = np.array([[[2.0 * 0.3, 2.0 * 0.7]]])  # ||psi 1|| = 2 > 1
     (problem,) = problems(phi, flat)
     assert (problem.where, problem.at) == ("measures", "member 0")
     assert "norm of 2 " in problem.got
-    signed = np.array([[[3.0, -2.0], [0.0, 0.0]]])  # ||psi 1|| = 1 but ||psi (1, -1)|| = 5
-    assert "norm of 5 " in problems(np.array([[[0.5, 0.5]], [[0.5, 0.5]]]), signed)[0].got
+    signed = np.array([[[3.0, -2.0], [0.0, 0.0]]])  # ||psi 1|| = 1 but ||psi (1, 0)|| = 3
+    assert "norm of 3 " in problems(np.array([[[0.5, 0.5]], [[0.5, 0.5]]]), signed)[0].got
+
+
+def test_measures_need_not_be_small_for_signs():
+    """The proof uses g = sup eps / 4 >= 0. This member is legal, although ||psi (1, -1)|| > 2."""
+    phi = np.full((2, 1, 2), np.sqrt(0.5))
+    psi = np.array([[1.0, -0.5], [np.sqrt(0.5) - 1.0, np.sqrt(0.5) + 0.5]])
+    assert max(np.linalg.norm(psi @ g) for g in product((0, 1), repeat=2)) < sqrt(2)
+    assert np.linalg.norm(psi @ [1, -1]) > 2
+    np.testing.assert_allclose(low_rank(phi, psi[None]), 0.5)
+
+
+@pytest.mark.parametrize("states", [CORNERS, CORNERS + 1])
+def test_the_largest_image_of_signed_measures(states):
+    """Against random functions g in [0, 1], and with a member that a bound for signs refuses."""
+    generator = np.random.default_rng(1)
+    psi = generator.normal(size=(2, states))
+    size = _largest_image(psi)
+    random = generator.random((500, states)) @ psi.T
+    assert np.linalg.norm(random, axis=1).max() <= size
+    if states <= CORNERS:  # attained at a corner
+        corners = np.array(list(product((0, 1), repeat=10)))
+        padded = np.concatenate([corners, np.zeros((len(corners), states - 10))], axis=1)
+        assert np.linalg.norm(padded @ psi.T, axis=1).max() <= size
+    assert size < np.linalg.norm(np.abs(psi).sum(1))
 
 
 @pytest.mark.parametrize("states", [3, CORNERS, CORNERS + 4])

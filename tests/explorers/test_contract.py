@@ -214,6 +214,7 @@ def test_nothing_to_learn():
 # Names and guarantees
 
 SOUNDNESS = {
+    "anytime": "optimistic, frequentist",
     "epsilon_greedy": "none",
     "greedy": "none",
     "hop_b": "optimistic, frequentist",
@@ -235,8 +236,10 @@ OTHERS = {  # values that differ from the defaults
     "epsilon": 0.2,
     "known": False,
     "mass": 0.8,
+    "mixture": "declared",
     "q": 0.5,
     "scale": 0.5,
+    "unvisited": 2.5,
     "z": 1.0,
 }
 

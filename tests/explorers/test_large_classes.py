@@ -176,11 +176,11 @@ def test_hop_v_on_light_dark_with_particles():
         truth, explorers.hop_v(strides, eyes), planner, episodes=160, seed=0, simulations=64
     )
     assert run.estimated
-    spaces = versions_of(run)[:2]
-    assert spaces.transitions[:, 3].all()
-    assert spaces.emissions[:, 3].all()
-    assert spaces.transitions[-1].sum() == 1
-    assert spaces.emissions[-1].sum() <= 4
+    transitions, emissions = versions_of(run)[:2]
+    assert transitions[:, 3].all()
+    assert emissions[:, 3].all()
+    assert transitions[-1].sum() == 1
+    assert emissions[-1].sum() <= 4
     assert run.optimistic[0] - run.optimistic[-1] > 5 / 16
     assert run.gaps[-10:].mean() < run.gaps[0]
     assert run.record.plans.sum() <= 70  # only plans bound pairs here: 64 plans at first, then few

@@ -234,7 +234,9 @@ def test_a_run_without_rounds(empty):
 def test_a_run_is_plain_data(run):
     """A run stores no functions: all parts but the program can be pickled."""
     names = {field.name for field in fields(run)}
-    assert names == {"task", "record", "state", "decision", "seconds", "loop", "policies"}
+    assert names == {
+        *("task", "record", "state", "decision", "seconds", "loop", "policies", "certified")
+    }
     assert not any(callable(getattr(run, name)) for name in names)
     parts = [run.record, run.decision, run.seconds, run.loop, run.policies, run.task.explorer]
     again = pickle.loads(pickle.dumps(parts))

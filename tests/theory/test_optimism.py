@@ -95,8 +95,9 @@ def runs():
 
 @pytest.mark.parametrize("known", [True, False])
 def test_hop_b_is_optimistic_on_simulated_counts(runs, known, monkeypatch):
-    """By E_T and E_O, it fails with probability below 3 delta = 3e-4 per world (beta_2 lacks a
-    factor 2). Without the bonus it fails.
+    """By E_T and E_O, it fails with probability below 2 delta = 2e-4 per world.
+
+    Without the bonus it fails.
     """
     for truth, best, some in runs:
         continuations = events.continuations(best, truth.pomdp)

@@ -1,4 +1,4 @@
-"""Confidence sets from counts: empirical tables, and radii for their rows.
+"""Confidence radii from counts, for the rows of tables.
 
 These are pure array functions: NumPy counts give NumPy arrays, and traced counts are traced. Known
 rows of the declaration are exact and have radius 0. With ``known=False``, as in the paper,
@@ -12,23 +12,19 @@ with sites is one more row, with one draw per episode.
 
 from __future__ import annotations
 
-import math
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from homdp_ppl.confidence.inequalities import capped, weissman
+from homdp_ppl.confidence.rewards import reward_cells, reward_radius
 from homdp_ppl.confidence.rows import first_states, row_steps, unknown_rows, unknown_start
-from homdp_ppl.core.arguments import (
-    broadcast_problems,
-    check_arguments,
-    refuse,
-    scalar_problems,
-)
-from homdp_ppl.core.checked import checked, checked_but
+from homdp_ppl.confidence.sensors import joint_radius
+from homdp_ppl.core.arguments import check_arguments, refuse, scalar_problems
+from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.counts import Counts, check_counts
 from homdp_ppl.core.form import Form
-from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.spaces import HasTables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError
@@ -49,91 +45,21 @@ class Radii(NamedTuple):
     ...     T=[[[1.0]]], O=dist.Dirichlet(np.ones((1, 2))), initial=[1], reward=[[1]], horizon=1
     ... )
     >>> weissman_radii(coin, Counts.zero(coin), episodes=100)  # T is known, O has no data yet
-    Radii(transition=array([[0.]]), emission=array([2.]), initial=0.0)
+    Radii(transition=array([[0.]]), emission=array([2.]), initial=0.0, reward=0.0)
     """
 
     transition: Array  # (X, A)  eps(x, a), with a step axis if the table has one
     emission: Array  # (X,)    eps(x), with axes for the step and previous action as in the table
     initial: Array | float = 0.0  # ()  of the initial distribution, 0 if it is known
-
-
-@checked
-@in_x64
-def empirical(homdp: HOMDP, counts: Counts, known: bool = True) -> POMDP:
-    """T-hat and O-hat: relative frequencies (the two updates after Algorithm 1), and known rows.
-
-    The printed update of T-hat counts y where it means the action: T-hat(x'|x, a) = n(x, a, x') /
-    n(x, a).
-
-    Parameters
-    ----------
-    homdp
-        The declaration.
-    counts
-        The data.
-    known
-        Whether known rows are exact and unvisited rows are uniform on their declared support.
-        Otherwise every row is estimated, and unvisited rows are uniform over all outcomes. The
-        initial distribution is the relative frequency of first states if it depends on a site.
-
-    Examples
-    --------
-    >>> from homdp_ppl import Counts, models
-    >>> tiger = models.load("tiger").homdp
-    >>> empirical(tiger, Counts.zero(tiger)).moves(0)[
-    ...     0, 0
-    ... ]  # known: listening does not move the tiger
-    array([1., 0.])
-    >>> empirical(tiger, Counts.zero(tiger), known=False).moves(0)[0, 0]
-    array([0.5, 0.5])
-    """
-    check_counts(counts, homdp)
-    xp = namespace(counts)
-    support, reference, exact = (
-        homdp.structure.support,
-        homdp.structure.reference,
-        homdp.structure.known,
-    )
-
-    def rows(name: str) -> Array:
-        seen = getattr(counts, name)
-        estimate = frequencies(seen, getattr(support, name) if known else np.ones(seen.shape))
-        return (
-            xp.where(getattr(exact, name)[..., None], getattr(reference, name), estimate)
-            if known
-            else estimate
-        )
-
-    return homdp.model_of([estimated_start(homdp, counts), rows("transition"), rows("emission")])
-
-
-def estimated_start(homdp: HOMDP, counts: Counts) -> Array:
-    """The initial distribution, (X,): relative frequencies if it depends on a site, else exact."""
-    if not unknown_start(homdp):
-        return homdp.structure.reference.initial
-    return frequencies(first_states(counts), homdp.structure.support.initial)
-
-
-def frequencies(seen: Array, possible: Array) -> Array:
-    """Relative frequencies of counted outcomes, row by row.
-
-    Rows without data are uniform over the possible outcomes.
-    """
-    xp = namespace(seen)
-    visits = seen.sum(-1, keepdims=True)
-    return xp.where(
-        visits > 0,
-        seen / xp.where(visits > 0, visits, 1),
-        possible / possible.sum(-1, keepdims=True),
-    )
+    reward: Array | float = 0.0  # (H|1, X, Y|1, A)  of mean rewards in [0, 1], 0 if known
 
 
 def hop_b_betas(model: HasTables, episodes: int, delta: float) -> tuple[Array, Array]:
     """The parameters of Algorithm 1: beta_1 = 4 H^3 log(YXAHK/delta), beta_2 = 8 Y log(YXKH/delta).
 
-    The proof of E_O needs log(2YXKH/delta); beta_2 is as printed. XAHK and XHK are the numbers of
-    pairs of a row and a number of visits. For tables with axes for the step or the previous action
-    they are replaced by the numbers of these pairs.
+    The paper's proof of E_O needs log(2YXKH/delta). The event holds with beta_2 as printed. XAHK
+    and XHK are the numbers of pairs of a row and a number of visits. For tables with axes for the
+    step or the previous action they are replaced by the numbers of these pairs.
     """
     _, Y, _, H = model.spaces.sizes
     moves, shows = (int(steps.sum()) for steps in row_steps(model))
@@ -160,6 +86,11 @@ def hop_b_radii(
     min(sqrt(8 X log(XK/delta) / n), 2), like eps(x) with X outcomes in one row. It holds in all
     rounds with probability 1 - delta, by Weissman's inequality and a union bound over n = 1..K.
 
+    The radius of the mean of a random reward is min(sqrt(log(2 R K / delta) / (2 n)), 1), where R
+    is the number of pairs of a reward row and a visit in one episode, XAH for rewards of states and
+    actions. It holds for all rows in all rounds with probability 1 - delta, by Hoeffding's
+    inequality and a union bound.
+
     Parameters
     ----------
     homdp
@@ -182,16 +113,48 @@ def hop_b_radii(
     >>> tiger = models.load("tiger").homdp
     >>> hop_b_radii(tiger, Counts.zero(tiger), episodes=100)
     Radii(transition=array([[0., 0., 0.],
-           [0., 0., 0.]]), emission=array([2., 2.]), initial=0.0)
+           [0., 0., 0.]]), emission=array([2., 2.]), initial=0.0, reward=0.0)
     """
     _check_scalars("hop_b_radii", episodes=episodes, delta=delta, scale=scale)
     check_counts(counts, homdp)
     beta_1, beta_2 = hop_b_betas(homdp, episodes, delta)
     xp = namespace(counts, episodes, delta, scale)
-    transition = _capped(xp, scale, beta_1, counts.state_action, 2 * homdp.spaces.horizon)
-    emission = _capped(xp, scale, beta_2, counts.visits, 2)
+    transition = capped(xp, scale, beta_1, counts.state_action, 2 * homdp.spaces.horizon)
+    emission = (
+        hop_b_sensor_radii(homdp, counts, episodes, delta, scale)
+        if known and homdp.spaces.sensors
+        else capped(xp, scale, beta_2, counts.visits, 2)
+    )
     initial = _hop_b_start(xp, homdp, counts, episodes, delta, scale)
-    return _with_known(xp, homdp, Radii(transition, emission, initial), known)
+    reward = _hop_b_reward(homdp, counts, episodes, delta, scale, known)
+    return _with_known(xp, homdp, Radii(transition, emission, initial, reward), known)
+
+
+def _hop_b_reward(
+    homdp: HOMDP, counts: Counts, episodes: int, delta: float, scale: float, known: bool
+) -> Array | float:
+    """The radius of random rewards in HOP-B; 0 for other declarations."""
+    level = delta / (max(reward_cells(homdp), 1) * _wide(episodes))
+    return reward_radius(homdp, counts, level, scale, known)
+
+
+def hop_b_sensor_radii(
+    homdp: HOMDP, counts: Counts, episodes: int, delta: float, scale: float
+) -> Array:
+    """The emission radii of HOP-B for several sensors, also of rows that are known.
+
+    eps(x) is the smaller of two bounds for the sensors that are unknown: that of a row with the
+    product of their outcomes, and the sum of the radii of the sensors, each with its own number of
+    outcomes and delta divided by the number of unknown sensors.
+    """
+    shows = int(row_steps(homdp)[1].sum())
+    xp = namespace(counts, episodes, delta, scale)
+
+    def bound(n: Array, outcomes: Array, parts: Array | int) -> Array:
+        beta = 8 * outcomes * xp.log(outcomes * shows * _wide(episodes) * parts / delta)
+        return capped(xp, scale, beta, n, 2)
+
+    return joint_radius(homdp, counts, bound, support=False)
 
 
 def _hop_b_start(
@@ -202,7 +165,7 @@ def _hop_b_start(
         return 0.0
     X = homdp.spaces.sizes[0]
     beta = 8 * X * xp.log(1.0 * X * _wide(episodes) / delta)
-    return _capped(xp, scale, beta, first_states(counts).sum(), 2)
+    return capped(xp, scale, beta, first_states(counts).sum(), 2)
 
 
 @checked_but("episodes", "size", "delta", "scale")
@@ -223,7 +186,8 @@ def hop_b_class_radii(
     min(2, sqrt(8 log(|Theta| X K / delta) / n(x))), the distance from the maximum-likelihood O in
     the class. X is replaced by the number of emission rows, and XAHK by the number of pairs of a
     transition row and a number of visits, if tables have axes for the step or the previous action.
-    The radius of an initial distribution with sites is that of :func:`hop_b_radii`.
+    The radii of an initial distribution with sites and of random rewards are those of
+    :func:`hop_b_radii`.
 
     Parameters
     ----------
@@ -252,7 +216,8 @@ def hop_b_class_radii(
         counts.state_action, counts.visits, homdp.spaces.horizon, episodes, size, delta, scale
     )
     initial = _hop_b_start(xp, homdp, counts, episodes, delta, scale)
-    return _with_known(xp, homdp, radii._replace(initial=initial), known)
+    reward = _hop_b_reward(homdp, counts, episodes, delta, scale, known)
+    return _with_known(xp, homdp, radii._replace(initial=initial, reward=reward), known)
 
 
 def class_radii(
@@ -270,8 +235,8 @@ def class_radii(
     moves, shows = Form((X,), (*state_action.shape, X), (*visits.shape, 1)).steps(horizon)
     cells, rows = int(moves.sum()), int((shows > 0).sum())
     episodes, size = _wide(episodes), _wide(size)
-    transition = _capped(xp, scale, 8 * X * xp.log(1.0 * X * cells * episodes), state_action, 2)
-    emission = _capped(xp, scale, 8 * xp.log(1.0 * size * rows * episodes / delta), visits, 2)
+    transition = capped(xp, scale, 8 * X * xp.log(1.0 * X * cells * episodes), state_action, 2)
+    emission = capped(xp, scale, 8 * xp.log(1.0 * size * rows * episodes / delta), visits, 2)
     return Radii(transition, emission)
 
 
@@ -286,7 +251,8 @@ def weissman_radii(
     rows and their possible numbers of visits, 1..KH. In general, (X + XA) H is the sum over all
     rows that can be used, known rows included, of the largest number of visits in an episode: 1 for
     rows of a single step, for the rows of the first observation and for an initial distribution
-    with sites.
+    with sites. The means of random rewards are further rows, with :func:`hoeffding` at the same
+    level.
 
     Parameters
     ----------
@@ -294,7 +260,8 @@ def weissman_radii(
         As in :func:`hop_b_radii`.
     known
         Whether known rows have radius 0, and the outcomes of a row are those of its declared
-        support. Otherwise a row has X or Y outcomes.
+        support. The radius for several sensors is then the smaller of that of the joint outcomes
+        of the unknown sensors and of the sum of their radii. Otherwise a row has X or Y outcomes.
 
     Examples
     --------
@@ -309,13 +276,21 @@ def weissman_radii(
     check_counts(counts, homdp)
     X, Y, _, _ = homdp.spaces.sizes
     cells = sum(int(steps.sum()) for steps in row_steps(homdp)) + unknown_start(homdp)
+    cells += reward_cells(homdp)
     level = delta / (cells * _wide(episodes))
     support = homdp.structure.support
     outcomes = (support.transition.sum(-1), support.emission.sum(-1)) if known else (X, Y)
+    if known and homdp.spaces.sensors:
+        shows = joint_radius(
+            homdp, counts, lambda n, d, parts: weissman(n, d, level / parts), support=True
+        )
+    else:
+        shows = weissman(counts.visits, outcomes[1], level)
     radii = Radii(
         weissman(counts.state_action, outcomes[0], level),
-        weissman(counts.visits, outcomes[1], level),
+        shows,
         start_radius(homdp, counts, level),
+        reward_radius(homdp, counts, level, known=known),
     )
     return _with_known(namespace(radii), homdp, radii, known)
 
@@ -327,95 +302,6 @@ def start_radius(homdp: HOMDP, counts: Counts, level: float) -> Array | float:
     return weissman(first_states(counts).sum(), homdp.structure.support.initial.sum(), level)
 
 
-@in_x64
-def weissman(n: Array | int, outcomes: Array | int, level: float) -> Array:
-    """An eps with P(||p-hat - p||_1 >= eps) <= level for p-hat from n draws.
-
-    It is sqrt(2 log((2^d - 2) / level) / n), at most 2.
-
-    Weissman et al., "Inequalities for the L1 deviation of the empirical distribution" (2003),
-    Theorem 2.1 with phi >= 2.
-
-    Parameters
-    ----------
-    n
-        Number of draws; 0 gives 2.
-    outcomes
-        The number d of possible outcomes; 1 gives 0.
-    level
-        Allowed probability of error.
-
-    Examples
-    --------
-    >>> round(float(weissman(200, 2, 0.05)), 6)  # sqrt(2 log(40) / 200)
-    0.192065
-    """
-    _check_numbers("weissman", n=n, outcomes=outcomes, level=level)
-    xp, of_outcomes = namespace(n, outcomes, level), namespace(outcomes)
-    d = of_outcomes.asarray(outcomes, dtype=np.float64)
-    plural = of_outcomes.maximum(d, 2)
-    # log(2^d - 2) without overflow
-    subsets = plural * math.log(2) + of_outcomes.log1p(-(2 ** (1 - plural)))
-    return xp.where(d > 1, _capped(xp, 1, 2 * (subsets - xp.log(level)), n, 2), 0.0)
-
-
-@in_x64
-def hoeffding(n: Array | int, span: float, level: float) -> Array:
-    """An eps with P(|mean - expectation| >= eps) <= level.
-
-    It is span sqrt(log(2 / level) / (2 n)), at most span.
-
-    Hoeffding, "Probability inequalities for sums of bounded random variables" (1963), Theorem 2,
-    both tails.
-
-    Parameters
-    ----------
-    n
-        Number of independent values; 0 gives the span.
-    span
-        Length of the interval that contains the values.
-    level
-        Allowed probability of error.
-
-    Examples
-    --------
-    >>> round(float(hoeffding(50, 1.0, 0.1)), 6)
-    0.173082
-    """
-    _check_numbers("hoeffding", n=n, span=span, level=level)
-    xp = namespace(n, span, level)
-    return _capped(xp, span, xp.log(2 / level) / 2, n, span)
-
-
-@in_x64
-def bernstein(n: Array | int, variance: Array | float, span: float, level: float) -> Array:
-    """The empirical Bernstein bound on |mean - expectation|, at most span.
-
-    It is sqrt(2 V L / n) + 7 span L / (3 (n - 1)) with L = log(4 / level): Maurer and Pontil,
-    "Empirical Bernstein bounds and sample variance penalization" (2009), Theorem 4, which has log(2
-    / level) for one tail of values in [0, 1]; here each of the two tails has level / 2.
-
-    Parameters
-    ----------
-    n, span, level
-        As in :func:`hoeffding`; a single value gives the span too.
-    variance
-        V, the sample variance with n - 1 in the denominator.
-
-    Examples
-    --------
-    >>> round(float(bernstein(1000, 0.01, 1.0, 0.1)), 6)
-    0.017205
-    """
-    _check_numbers("bernstein", n=n, variance=variance, span=span, level=level)
-    xp = namespace(n, variance, span, level)
-    n = xp.asarray(n)
-    log = xp.log(4 / level)
-    counted = xp.where(n > 1, n, 2)
-    bound = xp.sqrt(2 * variance * log / counted) + 7 * span * log / (3 * (counted - 1))
-    return xp.where(n > 1, xp.minimum(bound, span), span)
-
-
 def _wide(number: Any) -> Any:
     """A small NumPy integer as a Python one, whose products cannot overflow."""
     return number.item() if isinstance(number, np.generic) else number
@@ -425,23 +311,6 @@ def _check_scalars(subject: str, **given: Any) -> None:
     """Raise :class:`ParameterError` for numbers outside their ranges, and for arrays."""
     check_arguments(subject, **given)
     refuse(ParameterError, subject, scalar_problems(**given))
-
-
-def _check_numbers(subject: str, **given: Any) -> None:
-    """Raise :class:`ParameterError` for numbers outside their ranges, and for arrays that cannot be
-    broadcast together.
-    """
-    check_arguments(subject, **given)
-    refuse(ParameterError, subject, broadcast_problems(**given))
-
-
-def _capped(
-    xp: ModuleType, scale: Array | float, numerator: Array | float, n: Array | int, cap: float
-) -> Array:
-    """min(scale sqrt(numerator / n), cap); at n = 0 the cap, for every scale."""
-    n = xp.asarray(n)
-    root = scale * xp.sqrt(numerator / xp.where(n > 0, n, 1))
-    return xp.where(n > 0, xp.minimum(root, cap), cap)
 
 
 def _with_known(xp: ModuleType, homdp: HOMDP, radii: Radii, known: bool) -> Radii:

@@ -1,0 +1,206 @@
+"""Exploration rules on the same problems with the same random numbers: regret and guarantees.
+
+    python benchmarks/exploration.py [--problems NAME ...] [--rules NAME ...]
+                                     [--episodes 2000] [--seeds 5] [--out FILE.jsonl]
+
+For every problem and rule: the mean regret, its ratio to that of `tight` (seed by seed, then the
+mean), the share of optimistic rounds, the last promise minus the optimum, the last gap, and the
+width of the certificate of the last policy (upper bound of the optimum minus lower bound of the
+value). In flat tables every row is unknown. The rules of the ablation are `anytime` without one of
+its parts.
+"""
+
+import argparse
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from homdp_ppl import explorers, learn, models
+from homdp_ppl.confidence import Ranges, confidence_sets, value_ranges
+from homdp_ppl.confidence.parameter_rows import row_map
+from homdp_ppl.confidence.policies import policy_interval
+from homdp_ppl.core.optimism import Limits
+from homdp_ppl.declare.kernels import Tables
+from homdp_ppl.explorers.anytime import promised
+from homdp_ppl.learning.planning import TablePlanning
+from homdp_ppl.models.flat import flat_table
+from homdp_ppl.planners import history_tree
+from homdp_ppl.precision import namespace
+
+STRUCTURED = {
+    "lock": lambda: models.load("lock"),
+    "tiger": lambda: models.load("tiger"),
+    "tiger_listen": lambda: models.load("tiger_listen", horizon=4),
+    "screening": lambda: models.load("screening", horizon=4, hierarchy=False),
+    "checkup": lambda: models.load("checkup", horizon=4),
+    "meta_learning": lambda: models.load("meta_learning", horizon=4),
+}
+FLAT = {
+    "tiger_table": lambda: models.load("tiger_table"),
+    "lock_table": lambda: models.load("lock_table"),
+    "meta_learning_table": lambda: models.load("meta_learning_table", horizon=4),
+    "imitation_table": lambda: models.load("imitation_table", horizon=4),
+    "sim_to_real_table": lambda: models.load("sim_to_real_table", horizon=3),
+    "tiger_listen_table": lambda: flat_table(models.load("tiger_listen", horizon=4)),
+    "short_lock_table": lambda: models.load("lock_table", length=2, dials=3),
+    "random_0": lambda: models.load("random", states=4, seed=0),
+    "random_1": lambda: models.load("random", states=4, seed=1),
+    "random_2": lambda: models.load("random", states=4, seed=2),
+}
+PROBLEMS = {**STRUCTURED, **FLAT}
+
+
+def with_trivial_ranges(key, state):
+    """Propose with values between 0 and the number of steps left."""
+    sets = confidence_sets(state.homdp, state.counts)
+    known = value_ranges(sets)
+    left = np.arange(state.homdp.horizon, 0, -1.0)
+    trivial = {
+        name: 0 * part + (name.startswith("high") * left).reshape(-1, *(1,) * (part.ndim - 1))
+        for name, part in known._asdict().items()
+    }
+    return promised(sets, Ranges(**trivial))
+
+
+def with_hoeffding_sets(key, state):
+    """Propose with Hoeffding's radius at all numbers of visits, instead of confidence sequences."""
+    homdp, sets = state.homdp, confidence_sets(state.homdp, state.counts)
+    rows = row_map(homdp)
+    n = rows.visits(rows.pooled(state.counts))
+    xp = namespace(n)
+    cells = rows.intervals * state.episodes * homdp.horizon
+    radius = xp.where(n > 0, xp.sqrt(np.log(2 * cells / 0.1) / 2 / xp.maximum(n, 1)), 1.0)
+    initial, *tables = rows.tables(xp.minimum(radius, 1.0), known=False)
+    full = initial, *homdp.form.full(*tables)
+    centre = sets.centre[:3]
+    up = Tables(*(xp.minimum(eps, 1 - p) for eps, p in zip(full, centre, strict=True)))
+    down = Tables(*(xp.minimum(eps, p) for eps, p in zip(full, centre, strict=True)))
+    wider = sets._replace(up=up, down=down)
+    return promised(wider, value_ranges(wider))
+
+
+def plain_root(homdp):
+    """The root value without what values are known to miss."""
+    return plain_promise
+
+
+def plain_promise(promise, solution):
+    """The smaller of the two simple bounds."""
+    xp = namespace(promise, solution.upper)
+    return xp.minimum(solution.upper + promise.offset, promise.most)
+
+
+def only_caps(promise, horizon):
+    """Caps of states and actions only."""
+    return Limits(promise.limits.caps)
+
+
+def variant(name, **changes):
+    """The anytime rule with a part replaced."""
+    rule = explorers.anytime()
+    objective = {key: changes.pop(key) for key in ("caps", "root") if key in changes}
+    return replace(
+        rule,
+        about=replace(rule.about, name=name),
+        objective=replace(rule.objective, **objective),
+        **changes,
+    )
+
+
+ABLATION = {
+    "without deficits": lambda: variant("no_deficits", caps=only_caps, root=plain_root),
+    "without deficits and caps": lambda: variant("no_caps", caps=None, root=plain_root),
+    "trivial ranges": lambda: variant("trivial_ranges", propose=with_trivial_ranges),
+    "Hoeffding sets": lambda: variant("hoeffding", propose=with_hoeffding_sets),
+    "replanning on doubling": lambda: explorers.replan_on_doubling(explorers.anytime()),
+}
+RULES = {
+    "tight": explorers.tight,
+    "anytime": explorers.anytime,
+    "anytime, declared mixture": lambda: explorers.anytime(mixture="declared"),
+    "quantile_backup": explorers.quantile_backup,
+    "posterior_sampling": explorers.posterior_sampling,
+    "greedy": explorers.greedy,
+    **ABLATION,
+}
+DEFAULT = ["tight", "anytime", "quantile_backup", "posterior_sampling", "greedy"]
+
+
+def main():
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--problems", nargs="*", choices=PROBLEMS, default=list(PROBLEMS))
+    parser.add_argument("--rules", nargs="*", choices=RULES, default=DEFAULT)
+    parser.add_argument("--episodes", type=int, default=2000)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--out", type=Path, help="append one JSON line per problem and rule")
+    options = parser.parse_args()
+    rows = []
+    for problem in options.problems:
+        world, regrets = PROBLEMS[problem](), {}
+        for rule in options.rules:
+            row = measure(world, RULES[rule](), options.episodes, options.seeds, regrets, rule)
+            rows.append({"problem": problem, "rule": rule, **row})
+            if options.out:
+                with options.out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({**rows[-1], "episodes": options.episodes}) + "\n")
+    show(rows)
+
+
+def measure(world, rule, episodes, seeds, regrets, name):
+    """The figures of one rule in one world; ``regrets`` collects those of all rules."""
+    start = time.perf_counter()
+    runs = learn(world, rule, history_tree(), episodes, list(range(seeds)), progress=False)
+    seconds = (time.perf_counter() - start) / (seeds * episodes)
+    lost = regrets[name] = np.array([run.regret[-1] for run in runs])
+    baseline = regrets.get("tight")
+    return {
+        "regret": lost.mean(),
+        "error": lost.std(ddof=1) / np.sqrt(seeds) if seeds > 1 else np.nan,
+        "ratio": np.nan if baseline is None else (lost / baseline).mean(),
+        "optimistic": float(np.mean([run.was_optimistic.mean() for run in runs])),
+        "promise": float(np.mean([run.optimistic[-1] - run.optimum for run in runs])),
+        "gap": float(np.mean([run.gaps[-1] for run in runs])),
+        "certificate": float(np.mean([certificate_width(run) for run in runs])),
+        "milliseconds": 1000 * seconds,
+    }
+
+
+def certificate_width(run):
+    """The certified gap of the last policy, with the data of the whole run."""
+    model = run.task.model
+    sets = confidence_sets(model, model.counts(run.episodes))
+    planning = TablePlanning(explorers.anytime(), history_tree(), model)
+    return (
+        planning.plan(promised(sets, value_ranges(sets))).optimistic
+        - policy_interval(sets, run.policy).low
+    )
+
+
+def show(rows):
+    """Print a table, and the geometric means of the ratios on flat tables."""
+    columns = ("regret", "error", "ratio", "optimistic", "promise", "gap", "certificate")
+    table = Table("problem", "rule", *columns, "ms per episode")
+    for row in rows:
+        numbers = [f"{row[name]:.3g}" for name in (*columns, "milliseconds")]
+        table.add_row(row["problem"], row["rule"], *numbers)
+    console = Console()
+    console.print(table)
+    for rule in dict.fromkeys(row["rule"] for row in rows):
+        ratios = [row["ratio"] for row in rows if row["rule"] == rule and row["problem"] in FLAT]
+        if ratios and np.isfinite(ratios).all():
+            mean = np.exp(np.mean(np.log(np.maximum(ratios, 1e-9))))
+            console.print(
+                f"{rule}: geometric mean of ratios on {len(ratios)} flat tables {mean:.3f}"
+            )
+
+
+if __name__ == "__main__":
+    main()
