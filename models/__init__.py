@@ -16,6 +16,7 @@ from homdp_ppl.errors import HOMDPError, ParameterError, unknown
 from homdp_ppl.models import (
     camera,
     checkup,
+    diagnosis,
     fast_control,
     gaussian_screening,
     gaussian_tiger,
@@ -64,6 +65,7 @@ MODELS: dict[str, Callable[..., World]] = {
     "maze": maze.structured,
     "hallway": hallway.structured,
     "rocksample": rocksample.structured,
+    "diagnosis": diagnosis.structured,
     "gaussian_tiger": gaussian_tiger.structured,
     "gaussian_screening": gaussian_screening.structured,
     "low_rank": low_rank.structured,

@@ -3,37 +3,80 @@
 import numpy as np
 import numpyro.distributions as dist
 
-from homdp_ppl.declare.decorator import tabular
+from homdp_ppl.declare.decorator import restricted, tabular
 from homdp_ppl.declare.model import World
+from homdp_ppl.errors import ParameterError, Problem
 
 
 def flat_table(
-    world: World, transition: float = 1.0, emission: float = 1.0, kind: str = "table"
+    world: World,
+    transition: float | None = None,
+    emission: float | None = None,
+    kind: str = "table",
 ) -> World:
     """The same world with every row of T and O unknown under symmetric Dirichlet priors.
 
-    The initial distribution and the rewards stay known.
+    The initial distribution, the rewards, terminal states and allowed actions stay known. Random
+    rewards raise ParameterError.
 
     Parameters
     ----------
     world
         The true world.
     transition, emission
-        The concentrations of the priors; 1 is flat.
+        The concentrations of the priors; 1 is flat. Default: :func:`sparse_concentration`.
     kind
         Suffix for the name of the declaration.
     """
-    X, Y, A, H = world.spaces.sizes
+    if world.homdp.rewards.law is not None:
+        remedy = "Use the declared prior: its rewards are part of the program."
+        problem = Problem("world", "random rewards", "known rewards", remedy)
+        raise ParameterError("flat_table", [problem])
+    spaces, pomdp, rewards = world.spaces, world.pomdp, world.homdp.reward
+    T, O = world.homdp.form.short(pomdp.transition, pomdp.emission)  # noqa: E741
+    observations = spaces.names[1]
+    if spaces.terminal:  # the last observation is not declared
+        observations = observations[:-1]
+        O = np.where(spaces.ends[:, None], 1 / len(observations), O[..., :-1])  # noqa: E741
+        rewards = rewards[:, :, :-1] if rewards.ndim == 4 else rewards
+    t, o = (
+        sparse_concentration(table.shape[-1]) if given is None else given
+        for table, given in ((T, transition), (O, emission))
+    )
     model = tabular(
-        T=dist.Dirichlet(np.full((X, A, X), transition)),
-        O=dist.Dirichlet(np.full((X, Y), emission)),
-        initial=world.pomdp.initial,
-        reward=world.homdp.reward,
+        T=dist.Dirichlet(np.full(T.shape, t)),
+        O=dist.Dirichlet(np.full(O.shape, o)),
+        initial=pomdp.initial,
+        reward=rewards,
         reward_range=world.homdp.reward_range,
-        horizon=H,
-        states=world.spaces.names[0],
-        observations=world.spaces.names[1],
-        actions=world.spaces.actions,
+        horizon=spaces.horizon,
+        states=spaces.names[0],
+        observations=observations,
+        actions=spaces.actions,
+        terminal=spaces.terminal,
         name=f"{world.homdp.name}_{kind}",
     )
-    return model.at(T=world.pomdp.moves(0), O=world.pomdp.shows(0))
+    if world.homdp.allowed is not None:
+        model = restricted(model, world.homdp.allowed)
+    return model.at(T=T, O=O)
+
+
+def sparse_concentration(outcomes: int) -> float:
+    """The concentration 1 / (d - 1) of a Dirichlet prior on rows with d outcomes.
+
+    The whole prior counts as d / (d - 1) observations, between 1 and 2, whatever the size of the
+    table. With two outcomes it is uniform. A flat prior counts as d observations: on a large table
+    with few possible outcomes per row, rows that were never visited then look known, and Bayesian
+    rules never visit them.
+
+    Parameters
+    ----------
+    outcomes
+        d.
+
+    Examples
+    --------
+    >>> sparse_concentration(2), sparse_concentration(5)
+    (1.0, 0.25)
+    """
+    return 1.0 / max(outcomes - 1, 1)

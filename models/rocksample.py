@@ -1,21 +1,19 @@
 """RockSample: a rover samples good rocks, which it can check from a distance with a noisy sensor.
 
-    (place, rocks, reading) ──► (place', rocks', reading')     a check sets the reading,
-               │                                               any other action clears it
-               ▼
-            reading   correct with probability (1 + 2^(-distance / half_distance)) / 2
+    (place, rocks) ──► (place', rocks')     gone after leaving in the east: the end
+          │
+          ▼
+    reading after a check, correct with probability (1 + 2^(-distance / half_distance)) / 2;
+    otherwise nothing
 
 From Smith and Simmons, "Heuristic search value iteration for POMDPs" (2004). The rover moves
 deterministically in a square of size x size places. Sampling a good rock earns 10 and makes it bad;
 sampling a bad rock, or where there is no rock, costs 10; leaving in the east earns 10 and ends the
-task. Rewards are rescaled to [0, 1] by (r + 10) / 20, so a step without reward is 0.5. The state
-includes the last reading, since emissions depend on the state only. With k rocks there are
-3 size^2 2^k + 1 states.
+episode. With k rocks there are size^2 2^k states and the end.
 
-Known: the places of the rocks, how the rover moves and samples, the rewards, that each rock is good
-with probability 1/2, and that the reading is observed exactly. Unknown: the distance at which the
-sensor has lost half its power, one number for all rocks and places; every row of T for a check
-depends on it.
+Known: the places of the rocks, how the rover moves and samples, the rewards, and that each rock is
+good with probability 1/2. Unknown: the distance at which the sensor has lost half its power, one
+number for all rocks and places; every reading depends on it.
 """
 
 from collections.abc import Sequence
@@ -38,6 +36,7 @@ Place = tuple[int, int]  # columns from the west, rows from the south, both from
 READINGS = ("nothing", "good", "bad")
 STEPS = {"north": (0, 1), "south": (0, -1), "west": (-1, 0), "east": (1, 0)}
 SAMPLE = len(STEPS)
+PRIZE = 10.0  # of a good rock, and for leaving in the east; the cost of sampling in vain
 
 
 def structured(
@@ -68,8 +67,8 @@ def structured(
     rocks, start = _places("rocks", rocks), _places("start", [start])[0]
     check_sizes_of(
         "rocksample",
-        states=3 * size**2 * power(2, len(rocks)) + 1,
-        observations=len(READINGS),
+        states=size**2 * power(2, len(rocks)) + 1,
+        observations=len(READINGS) + 1,
         actions=len(STEPS) + 1 + len(rocks),
     )
     problems = _problems(size, rocks, start)
@@ -77,37 +76,33 @@ def structured(
         raise DeclarationError("rocksample", problems)
     # column, row, and quality of the rocks: bit k is set if rock k is good
     situations = list(product(range(size), range(size), range(2 ** len(rocks))))
-    names = tuple(
-        f"{c},{r} {_named(q, len(rocks))} {reading}"
-        for c, r, q in situations
-        for reading in READINGS
-    )
     moves, reward = _drives(size, rocks)
     good = np.array(
-        [[quality >> rock & 1 for rock in range(len(rocks))] for _, _, quality in situations],
-        dtype=bool,
+        [[quality >> rock & 1 for rock in range(len(rocks))] for *_, quality in situations]
     )
     distance = np.array(
         [[np.hypot(c - column, r - row) for column, row in rocks] for c, r, _ in situations]
     )
-    initial = np.array(
-        [(c, r) == start and reading == "nothing" for c, r, _ in situations for reading in READINGS]
-        + [False]
-    )
+    initial = np.array([*((c, r) == start for c, r, _ in situations), False])
 
     @homdp(
-        states=(*names, "gone"),
+        states=(*(f"{c},{r} {_named(q, len(rocks))}" for c, r, q in situations), "gone"),
         observations=READINGS,
         actions=(*STEPS, "sample", *(f"check rock {k}" for k in range(1, len(rocks) + 1))),
         horizon=horizon,
         reward=reward,
+        terminal=("gone",),
     )
     def rocksample() -> Kernels:
         half_distance = numpyro.sample("half_distance", dist.LogNormal(1.0, 1.0))
         right = (1 + 2 ** (-distance / half_distance)) / 2
-        checks = _checks(jnp.where(good, right, 1 - right))
-        emission = np.eye(3)[[*range(3)] * len(situations) + [0]]
-        return Kernels(initial / initial.sum(), jnp.concatenate([moves, checks], axis=1), emission)
+        readings = _readings(jnp.where(good, right, 1 - right))
+        return Kernels(
+            initial / initial.sum(),
+            moves,
+            emission=lambda x, a: dist.Categorical(probs=readings[a, x]),
+            first_emission=np.eye(3)[[0] * len(initial)],
+        )
 
     return rocksample.at(half_distance=half_distance)
 
@@ -117,47 +112,43 @@ def _named(quality: int, rocks: int) -> str:
 
 
 def _drives(size: int, rocks: list[Place]) -> tuple[np.ndarray, np.ndarray]:
-    """T(x' | x, a) of moves and of sampling, (X, 5, X), and the reward of all actions, (X, A)."""
+    """T(x' | x, a), (X, A, X), and the reward, (X, A)."""
     qualities = 2 ** len(rocks)
-    X = 3 * size**2 * qualities + 1
-    gone = X - 1
-    moves, reward = np.zeros((X, len(STEPS) + 1, X)), np.full((X, len(STEPS) + 1 + len(rocks)), 0.5)
-    moves[gone, :, gone] = 1.0
+    gone = size**2 * qualities
+    A = SAMPLE + 1 + len(rocks)
+    moves = np.repeat(np.eye(gone + 1)[:, None], A, axis=1)  # a check changes nothing
+    reward = np.zeros((gone + 1, A))
 
     def state(column: int, row: int, quality: int) -> int:
-        return int(3 * ((column * size + row) * qualities + quality))
+        return (column * size + row) * qualities + quality
+
+    def drive(here: int, action: int, there: int) -> None:
+        moves[here, action] = np.eye(gone + 1)[there]
 
     for column, row, quality in product(range(size), range(size), range(qualities)):
         here = state(column, row, quality)
-        readings = slice(here, here + 3)
         for action, (east, north) in enumerate(STEPS.values()):
             c, r = column + east, row + north
-            inside = 0 <= c < size and 0 <= r < size
-            moves[
-                readings, action, gone if c == size else state(c, r, quality) if inside else here
-            ] = 1.0
             if c == size:
-                reward[readings, action] = 1.0
+                drive(here, action, gone)
+                reward[here, action] = PRIZE
+            elif c >= 0 and 0 <= r < size:
+                drive(here, action, state(c, r, quality))
         after = quality & ~(1 << rocks.index((column, row))) if (column, row) in rocks else quality
-        moves[readings, SAMPLE, state(column, row, after)] = 1.0
-        reward[readings, SAMPLE] = float(after != quality)
+        drive(here, SAMPLE, state(column, row, after))
+        reward[here, SAMPLE] = PRIZE if after != quality else -PRIZE
     return moves, reward
 
 
-def _checks(says_good: Array) -> Array:
-    """T(x' | x, check), (X, rocks, X), from the probability of a good reading, (S, rocks)."""
-    situations, rocks = says_good.shape
-    # (S, rocks, 3)
-    readings = jnp.stack([jnp.zeros_like(says_good), says_good, 1 - says_good], axis=-1)
-    blocks = jnp.eye(situations)[:, None, :, None] * readings[:, :, None, :]  # (S, rocks, S, 3)
-    stays = jnp.repeat(blocks.reshape(situations, rocks, 3 * situations), 3, axis=0)
-    return (
-        jnp.zeros((3 * situations + 1, rocks, 3 * situations + 1))
-        .at[:-1, :, :-1]
-        .set(stays)
-        .at[-1, :, -1]
-        .set(1.0)
-    )
+def _readings(says_good: Array) -> Array:
+    """O(y | x, a) after each action a, (A, X, Y), from the probability of a good reading, (S, k).
+
+    The end, the last state, has no readings; its rows are not used.
+    """
+    nothing = np.eye(3)[[0] * (len(says_good) + 1)]
+    checks = jnp.stack([jnp.zeros_like(says_good), says_good, 1 - says_good], axis=-1)
+    checks = jnp.concatenate([checks.swapaxes(0, 1), np.eye(3)[[[0]] * says_good.shape[1]]], axis=1)
+    return jnp.concatenate([np.stack([nothing] * (SAMPLE + 1)), checks])
 
 
 def _places(where: str, given: Sequence[Place]) -> list[Place]:

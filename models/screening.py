@@ -3,12 +3,12 @@
     condition ──► condition'     healthy ─onset─► early ─progression─► advanced; the type of a
         │                        patient, A or B, is permanent, and the drug for it leads one stage
         ▼                        back (`response`) or holds the disease; the other has no effect
-    (condition, test just taken) ──► result of that test
+    result of the last action, if that was a test
 
 An application of the paper (appendix A, after Ayer, Alagoz and Stout 2012; the numbers are ours,
 for illustration only). A patient's condition is hidden until tests and time reveal it in hindsight.
-The result of a test is the next observation, so the state includes the test just taken. A mammogram
-indicates disease, and a biopsy shows its type. Treatment takes more than one visit and gives no
+The result of a test is the next observation: it answers the last action. A mammogram indicates
+disease, and a biopsy shows its type. Treatment takes more than one visit and gives no
 information, so the policy has to remember the result of the biopsy. Every test is a burden, an
 unnecessary drug is a large one, and delaying the treatment of a sick patient costs more.
 
@@ -39,7 +39,6 @@ from homdp_ppl.models.flat import flat_table
 from homdp_ppl.precision import Array
 
 TYPES = ("A", "B")
-TESTS = ("no test", "mammogram", "biopsy")
 RESULTS = (
     "no news",
     "mammogram clear",
@@ -84,7 +83,13 @@ def structured(horizon: int = 5, stages: int = 2, hierarchy: bool = True) -> Wor
         hits, misses = np.linspace(6, 9, stages), np.linspace(4, 1, stages)
         sensitivity = numpyro.sample("sensitivity", dist.Beta(hits, misses).to_event(1))
         specificity = numpyro.sample("specificity", dist.Beta(9, 1))
-        return Kernels(_start(stages), _moves(rates, response), _results(sensitivity, specificity))
+        results = _results(sensitivity, specificity)
+        return Kernels(
+            initial=np.tile([1 - ILL, ILL] + [0.0] * (stages - 1), 2) / 2,
+            transition=_moves(rates, response),
+            emission=lambda x, a: dist.Categorical(probs=results[a, x]),
+            first_emission=np.eye(len(RESULTS))[[0] * 2 * (stages + 1)],
+        )
 
     logits = np.array([ONSET] + [PROGRESSION] * (stages - 1))
     truth: dict[str, ArrayLike] = (
@@ -105,33 +110,20 @@ def table(horizon: int = 5, stages: int = 2) -> World:
 
 
 def _spaces(stages: int) -> dict[str, Any]:
-    """Names and rewards; states are ordered by test, type and condition."""
+    """Names and rewards; states are ordered by type and condition."""
     check_counts("screening", stages=stages)
-    states = len(TESTS) * len(TYPES) * (stages + 1)
-    check_sizes_of("screening", states=states, actions=len(ACTIONS))
+    check_sizes_of("screening", states=len(TYPES) * (stages + 1), actions=len(ACTIONS))
     conditions = (
         "healthy",
         *(("early", "advanced") if stages == 2 else (f"stage {k + 1}" for k in range(stages))),
     )
     well = np.concatenate([[1.0], np.linspace(0.5, 0.1, stages)])
     return {
-        "states": tuple(
-            f"{condition} {kind}, {test}"
-            for test in TESTS
-            for kind in TYPES
-            for condition in conditions
-        ),
+        "states": tuple(f"{condition} {kind}" for kind in TYPES for condition in conditions),
         "observations": RESULTS,
         "actions": ACTIONS,
-        "reward": np.tile(well, 6)[:, None] * (1 - BURDEN),
+        "reward": np.tile(well, 2)[:, None] * (1 - BURDEN),
     }
-
-
-def _start(stages: int) -> np.ndarray:
-    """The first visit: no test, both types equally likely, healthy or in the first stage."""
-    return np.concatenate(
-        [np.tile([1 - ILL, ILL] + [0.0] * (stages - 1), 2) / 2, np.zeros(4 * (stages + 1))]
-    )
 
 
 def _moves(rates: Array, response: Array) -> Array:
@@ -143,19 +135,17 @@ def _moves(rates: Array, response: Array) -> Array:
     drugs = [
         jnp.kron(np.diag(own), helps) + jnp.kron(np.diag(1 - own), worsens) for own in np.eye(2)
     ]
-    # the next state includes the test taken
-    ends = [(0, alone), (1, alone), (2, alone), *((0, drug) for drug in drugs)]
-    # (2 n, A, 6 n)
-    after = jnp.stack([jnp.kron(np.eye(3)[[test]], rows) for test, rows in ends], axis=1)
-    return jnp.tile(after, (3, 1, 1))
+    return jnp.stack([alone] * 3 + drugs, axis=1)
 
 
 def _results(sensitivity: Array, specificity: Array) -> Array:
-    """O(y | x) from the mammogram's sensitivity at each stage, (stages,), and its specificity."""
+    """O(y | x, a) after each action a, (A, X, Y).
+
+    From the mammogram's sensitivity at each stage, (stages,), and its specificity.
+    """
     shadow = jnp.tile(jnp.append(1 - specificity, sensitivity), 2)  # both types look alike
-    mammogram = jnp.stack([1 - shadow, shadow], axis=1)
+    mammogram = jnp.pad(jnp.stack([1 - shadow, shadow], axis=1), ((0, 0), (1, 3)))
     stages = len(sensitivity)
     biopsy = np.eye(6)[np.array([3] + [4] * stages + [3] + [5] * stages)]
-    return jnp.concatenate(
-        [np.eye(6)[[0] * len(shadow)], jnp.pad(mammogram, ((0, 0), (1, 3))), biopsy]
-    )
+    nothing = np.eye(6)[[0] * len(shadow)]
+    return jnp.stack([nothing, mammogram, biopsy, nothing, nothing])

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from homdp_ppl.core.optimism import remaining_steps
 from homdp_ppl.planners._bounds import RootBounds, root_bounds
 from homdp_ppl.planners._histories import Support, count_histories
 from homdp_ppl.planners._history_graph import history_graph
@@ -28,6 +29,7 @@ __all__ = [
     "particle_tree",
     "plan_on_cells",
     "quantised",
+    "remaining_steps",
     "root_bounds",
 ]
 

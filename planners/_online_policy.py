@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.core.checked import checked
-from homdp_ppl.core.policy import range_problems
+from homdp_ppl.core.policy import Searching, range_problems
 from homdp_ppl.core.pomdp import TIE
 from homdp_ppl.core.spaces import Real, Spaces, shape_of, value_problems
 from homdp_ppl.declare.dynamics import Dynamics, Numbers
@@ -38,7 +38,7 @@ class Budget(NamedTuple):
     seconds: float | None
 
 
-class OnlinePolicy:
+class OnlinePolicy(Searching):
     """A policy that searches before every action, as :func:`homdp_ppl.planners.particle_tree`
     returns it.
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from homdp_ppl.core.optimism import Limits, Spread, kept_deficit
 from homdp_ppl.core.pomdp import POMDP, TIE
 from homdp_ppl.planners._histories import Generation
 from homdp_ppl.precision import Array
@@ -33,32 +34,40 @@ class Values(NamedTuple):
 
     value: Array  # ()  of the chosen actions
     upper: Array  # ()  of the best actions, slightly above if actions tie
-    first: Array  # (N, X)  alpha-vectors of the first generation, if vectors are computed
+    first: Array  # (N, X)  alpha-vectors of the first generation; constant without vectors
     actions: list[Array]  # (N,)
 
 
 def forward(xp: ModuleType, shape: list[Generation], model: POMDP) -> Beliefs:
     """Beliefs after each history, normalised at each step."""
-    X, Y, _ = model.sizes
     joint = model.initial * model.shows(0).T[shape[0].observation]
     state, chance = _condition(xp, joint, xp.broadcast_to(model.initial, joint.shape))
     beliefs = Beliefs([state], [chance])
-    for h, (before, generation) in enumerate(pairwise(shape)):
-        predicted = model.predict(state, None, h)  # P(x' | history, a), (N, A, X)
-        shows = xp.swapaxes(model.shows_after(h + 1), 1, 2)  # (A|1, Y, X)
-        if before.regular and len(shows) == 1:
-            predicted = xp.repeat(predicted.reshape(-1, 1, X), Y, axis=1)  # (N A, Y, X)
-            joint = predicted * shows[0]
-        elif before.regular:
-            predicted = xp.repeat(predicted[:, :, None], Y, axis=2)  # (N, A, Y, X)
-            joint = predicted * shows
-        else:
-            predicted = predicted[generation.parent, generation.action]
-            joint = predicted * seen_at(generation, shows)
-        state, chance = _condition(xp, joint.reshape(-1, X), predicted.reshape(-1, X))
+    for h, steps in enumerate(pairwise(shape)):
+        state, chance = _condition(xp, *_joint(xp, steps, model, state, h))
         beliefs.state.append(state)
         beliefs.chance.append(chance)
     return beliefs
+
+
+def _joint(
+    xp: ModuleType, steps: tuple[Generation, Generation], model: POMDP, state: Array, h: int
+) -> tuple[Array, Array]:
+    """P(x', y | history, a) and P(x' | history, a) for each history of the next step, (N', X)."""
+    X, Y, _ = model.sizes
+    before, generation = steps
+    predicted = model.predict(state, None, h)  # (N, A, X)
+    shows = xp.swapaxes(model.shows_after(h + 1), 1, 2)  # (A|1, Y, X)
+    if before.regular and len(shows) == 1:
+        predicted = xp.repeat(predicted.reshape(-1, 1, X), Y, axis=1)  # (N A, Y, X)
+        joint = predicted * shows[0]
+    elif before.regular:
+        predicted = xp.repeat(predicted[:, :, None], Y, axis=2)  # (N, A, Y, X)
+        joint = predicted * shows
+    else:
+        predicted = predicted[generation.parent, generation.action]
+        joint = predicted * seen_at(generation, shows)
+    return joint.reshape(-1, X), predicted.reshape(-1, X)
 
 
 def seen_at(generation: Generation, shows: Array) -> Array:
@@ -70,11 +79,16 @@ def seen_at(generation: Generation, shows: Array) -> Array:
 
 def rewards_at(model: POMDP, h: int, generation: Generation, nodes: int) -> Array:
     """r_h(x, y, a) of the observation y at each node, (N, X, A), or (1, X, A) if all are equal."""
-    rewards = model.rewards(h).swapaxes(0, 1)  # (Y|1, X, A)
-    if len(rewards) == 1:
-        return rewards
-    _, Y, _ = model.sizes
-    return rewards[np.arange(nodes) % Y if generation.regular else generation.observation]
+    return _at_nodes(model.rewards(h), generation, nodes)
+
+
+def _at_nodes(table: Array, generation: Generation, nodes: int) -> Array:
+    """The part of a table (X, Y|1, A) for the observation at each node, (N|1, X, A)."""
+    by_observation = table.swapaxes(0, 1)
+    Y = len(by_observation)
+    if Y == 1:
+        return by_observation
+    return by_observation[np.arange(nodes) % Y if generation.regular else generation.observation]
 
 
 def expected_rewards(weights: Array, rewards: Array) -> Array:
@@ -97,13 +111,19 @@ def _condition(xp: ModuleType, joint: Array, predicted: Array) -> tuple[Array, A
 
 
 def backward(
-    xp: ModuleType, shape: list[Generation], model: POMDP, beliefs: Beliefs, clip: bool
+    xp: ModuleType,
+    shape: list[Generation],
+    model: POMDP,
+    beliefs: Beliefs,
+    limits: Limits | None = None,
 ) -> Values:
     """Values by the Bellman recursion on beliefs.
 
-    Clipping applies to the value of a history. Clipping the entries of its alpha-vector would not
-    be optimistic: actions would be chosen for states whose values are clipped afterwards, at the
-    expense of other states.
+    With limits, the value of a history and an action is at most the mean of the caps under the
+    belief, minus what later values are known to be below their largest. Actions whose capped values
+    tie are compared without caps. Caps apply to values of histories. Capping the entries of an
+    alpha-vector would not be optimistic: actions would be chosen for states whose values are capped
+    afterwards, at the expense of other states.
     """
     H = model.horizon
     actions: list[Array] = []  # from the last step back
@@ -116,14 +136,46 @@ def backward(
             best = best + at_children(xp, shape[h], beliefs.chance[h + 1] * upper).sum(-1)
         if shape[h].allowed is not None:
             Q, best = (xp.where(shape[h].allowed, some, -math.inf) for some in (Q, best))
-        actions.append(_choose(xp, Q, H))
+        if limits is None:
+            actions.append(_choose(xp, Q, H))
+        else:
+            cap = _cap(limits.caps[h], shape[h], beliefs.state[h])
+            if limits.spread is not None and h + 1 < H:
+                cap = cap - _missing(xp, shape[h : h + 2], beliefs, limits.spread, upper, h)
+            free, Q, best = Q, xp.minimum(Q, cap), xp.minimum(best, cap)
+            tied = Q.max(-1, keepdims=True) - TIE * H <= Q
+            actions.append(_choose(xp, xp.where(tied, free, -math.inf), H))
         value = xp.take_along_axis(Q, actions[-1][:, None], axis=1)[:, 0]
         upper = best.max(-1)
-        if clip:
-            value, upper = xp.minimum(value, float(H - h)), xp.minimum(upper, float(H - h))
     chance = beliefs.chance[0]
-    none = xp.zeros_like(beliefs.state[0])
-    return Values((chance * value).sum(), (chance * upper).sum(), none, actions[::-1])
+    constant = xp.broadcast_to(upper[:, None], beliefs.state[0].shape)
+    return Values((chance * value).sum(), (chance * upper).sum(), constant, actions[::-1])
+
+
+def _cap(caps: Array, generation: Generation, state: Array) -> Array:
+    """The caps of one step, (X|1, Y|1, A|1), for each node, (N|1, A|1)."""
+    each = _at_nodes(caps, generation, len(state))
+    return each[:, 0] if each.shape[1] == 1 else expected_rewards(state, each)
+
+
+def _missing(
+    xp: ModuleType,
+    steps: list[Generation],
+    beliefs: Beliefs,
+    spread: Spread,
+    upper: Array,
+    h: int,
+) -> Array:
+    """How much the next values miss their largest, at least, in every possible model, (N, A)."""
+    before, after = steps
+    joint = beliefs.chance[h + 1][:, None] * beliefs.state[h + 1]  # (N', X)
+    least, _ = _joint(xp, (before, after), spread.least, beliefs.state[h], h)
+    high, width = (
+        _at_nodes(part[h + 1][..., None], after, len(joint))[..., 0]
+        for part in (spread.high, spread.width)
+    )
+    below = (joint * high).sum(-1) - beliefs.chance[h + 1] * upper
+    return at_children(xp, before, kept_deficit(joint, least, width, below)).sum(-1)
 
 
 def backward_vectors(

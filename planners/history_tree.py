@@ -26,7 +26,8 @@ from homdp_ppl.core.bound import by_value
 from homdp_ppl.core.cache import Cache
 from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.graph_policy import GraphPolicy
-from homdp_ppl.core.plan import Backup, Plan, Solution, make_plan
+from homdp_ppl.core.optimism import Backup, Caps
+from homdp_ppl.core.plan import Plan, Solution, make_plan
 from homdp_ppl.core.pomdp import POMDP, numbered_spaces
 from homdp_ppl.core.pomdp_validation import check_parameters, check_pomdp, validated
 from homdp_ppl.errors import PlanningError, Problem
@@ -56,7 +57,7 @@ class HistoryTree:
 
     max_nodes: int
     backup: Backup | None
-    clip: bool
+    caps: Caps | None = None
     graph: HistoryShape | None = None
 
     def __call__(
@@ -74,7 +75,7 @@ class HistoryTree:
         pomdp
             The model.
         parameters
-            Parameters of the optimistic backup, if there is one.
+            Parameters of the optimistic backup or of the caps, if there are any.
         support
             Which entries can be non-zero. Impossible branches are pruned. Default: the support of
             the model.
@@ -94,9 +95,9 @@ class HistoryTree:
         plan = make_plan(policy, value, upper, model, "history_tree", nodes=nodes, seconds=seconds)
         return plan if solved.allowed is None else replace(plan, allowed=solved.allowed)
 
-    def optimistic(self, backup: Backup | None, clip: bool) -> HistoryTree:
-        """The same planner with an optimistic backup or clipped values."""
-        return replace(self, backup=backup, clip=clip)
+    def optimistic(self, backup: Backup | None, caps: Caps | None) -> HistoryTree:
+        """The same planner with an optimistic backup or with caps on values."""
+        return replace(self, backup=backup, caps=caps)
 
     def solve(
         self,
@@ -208,7 +209,8 @@ class HistoryTree:
     ) -> Solution:
         beliefs = forward(xp, shape, model)
         if self.backup is None:
-            values = backward(xp, shape, model, beliefs, self.clip)
+            limits = None if self.caps is None else self.caps(parameters, model.horizon)
+            values = backward(xp, shape, model, beliefs, limits)
         else:
             optimistic = self.backup
             values = backward_vectors(
@@ -225,7 +227,7 @@ class HistoryTree:
 def history_tree(
     max_nodes: int = 5_000_000,
     backup: Backup | None = None,
-    clip: bool = False,
+    caps: Caps | None = None,
     graph: nx.DiGraph | None = None,
 ) -> HistoryTree:
     """The exact planner on the tree of histories.
@@ -238,8 +240,10 @@ def history_tree(
         An optimistic one-step backup ``(parameters, h, alpha_next) -> (X, A)``, called at each node
         with h counted from 1 and the alpha-vectors of the next step, (A, Y, X). The reward is added
         to its result. Default: the expected value.
-    clip
-        Whether to clip the value of a history at step h to H - h + 1. This applies only without
+    caps
+        Upper bounds on values: a function ``(parameters, H) -> Limits``. The value of an action
+        after a history is at most the mean of its caps under the belief. For example,
+        :func:`homdp_ppl.planners.remaining_steps` caps values at H - h + 1. Caps apply only without
         ``backup``, since backups have their own limits.
     graph
         The result of :func:`history_graph`, from which you may have removed subtrees or actions.
@@ -260,7 +264,7 @@ def history_tree(
     """
     refuse(PlanningError, "history_tree", count_problems(1, max_nodes=max_nodes))
     shape = None if graph is None else read_history_graph(graph)
-    return HistoryTree(max_nodes, backup, clip, shape)
+    return HistoryTree(max_nodes, backup, caps, shape)
 
 
 def _generation_bytes(generation: Generation) -> int:

@@ -18,9 +18,11 @@ def row(world: World, state: str, action: str) -> dict[str, Any]:
     )
 
 
-def shown(world: World, state: str) -> dict[str, Any]:
-    """O(. | state), without impossible outcomes."""
-    return _named(world.spaces.names[1], world.pomdp.shows(0)[world.spaces.names[0].index(state)])
+def shown(world: World, state: str, after: str | None = None) -> dict[str, Any]:
+    """O(. | state) after an action, or at first, without impossible outcomes."""
+    spaces = world.spaces
+    previous = len(spaces.actions) if after is None else spaces.actions.index(after)
+    return _named(spaces.names[1], world.pomdp.shows(0, previous)[spaces.names[0].index(state)])
 
 
 def begins(world: World) -> dict[str, Any]:

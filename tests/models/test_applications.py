@@ -258,38 +258,29 @@ def test_imitation_by_hand():
 def test_screening_by_hand():
     made = world("screening")
     assert begins(made) == {
-        f"{condition} {kind}, no test": 0.25 for condition in ("healthy", "early") for kind in "AB"
+        f"{condition} {kind}": 0.25 for condition in ("healthy", "early") for kind in "AB"
     }
     onset = 1 / (1 + np.exp(1.7))
-    after = {"healthy B, mammogram": 1 - onset, "early B, mammogram": onset}
-    assert row(made, "healthy B, biopsy", "mammogram") == after
-    assert row(made, "early A, no test", "biopsy") == {
-        "early A, biopsy": 0.5,
-        "advanced A, biopsy": 0.5,
+    assert row(made, "healthy B", "mammogram") == {"healthy B": 1 - onset, "early B": onset}
+    for untreated in ("wait", "biopsy", "drug B"):
+        assert row(made, "early A", untreated) == {"early A": 0.5, "advanced A": 0.5}
+    assert row(made, "advanced A", "wait") == {"advanced A": 1.0}
+    assert row(made, "early A", "drug A") == {"healthy A": 0.8, "early A": 0.2}
+    assert row(made, "advanced B", "drug B") == {"early B": 0.8, "advanced B": 0.2}
+    assert shown(made, "early A", after="mammogram") == {
+        "mammogram clear": 0.3,
+        "mammogram shadow": 0.7,
     }
-    assert row(made, "advanced A, mammogram", "wait") == {"advanced A, no test": 1.0}
-    assert row(made, "early A, biopsy", "drug A") == {
-        "healthy A, no test": 0.8,
-        "early A, no test": 0.2,
-    }
-    assert row(made, "advanced B, no test", "drug B") == {
-        "early B, no test": 0.8,
-        "advanced B, no test": 0.2,
-    }
-    assert row(made, "early A, biopsy", "drug B") == {
-        "early A, no test": 0.5,
-        "advanced A, no test": 0.5,
-    }
-    assert shown(made, "early A, mammogram") == {"mammogram clear": 0.3, "mammogram shadow": 0.7}
-    assert shown(made, "healthy B, mammogram") == {
+    assert shown(made, "healthy B", after="mammogram") == {
         "mammogram clear": 0.95,
         "mammogram shadow": 0.05,
     }
-    assert shown(made, "advanced B, biopsy") == {"biopsy type B": 1.0}
-    assert shown(made, "healthy B, biopsy") == {"biopsy healthy": 1.0}
-    assert shown(made, "advanced A, no test") == {"no news": 1.0}
-    assert paid(made, "early B, no test", "biopsy") == pytest.approx(0.5 * 0.8)
-    assert paid(made, "healthy A, biopsy", "drug A") == pytest.approx(0.6)
+    assert shown(made, "advanced B", after="biopsy") == {"biopsy type B": 1.0}
+    assert shown(made, "healthy B", after="biopsy") == {"biopsy healthy": 1.0}
+    for after in ("wait", "drug A", "drug B", None):
+        assert shown(made, "advanced A", after) == {"no news": 1.0}
+    assert paid(made, "early B", "biopsy") == pytest.approx(0.5 * 0.8)
+    assert paid(made, "healthy A", "drug A") == pytest.approx(0.6)
 
 
 # Other sizes
@@ -303,7 +294,7 @@ def test_screening_by_hand():
         ("meta_learning", {"tasks": 2, "rungs": 4, "horizon": 3}, (8, 4, 2, 3)),
         ("scheduling", {"servers": 1, "lengths": [0.5, 0.5], "horizon": 7}, (3, 2, 2, 7)),
         ("imitation", {"actions": 5}, (15, 3, 5, 5)),
-        ("screening", {"stages": 3, "horizon": 2}, (24, 6, 5, 2)),
+        ("screening", {"stages": 3, "horizon": 2}, (8, 6, 5, 2)),
     ],
 )
 def test_sizes_are_adjustable(name, options, sizes):

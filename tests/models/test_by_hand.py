@@ -76,24 +76,15 @@ def test_checkup_by_hand():
 
 
 def test_tiger_listen_by_hand():
-    tiger, either = world("tiger_listen"), {"left, unheard": 0.5, "right, unheard": 0.5}
+    tiger, either = world("tiger_listen"), {"left": 0.5, "right": 0.5}
     assert begins(tiger) == either
-    assert (
-        row(tiger, "left, unheard", "listen")
-        == row(tiger, "left, heard", "listen")
-        == {"left, heard": 1.0}
-    )
-    assert (
-        row(tiger, "right, heard", "open left")
-        == row(tiger, "left, unheard", "open right")
-        == either
-    )
-    assert shown(tiger, "left, heard") == {"growl left": 0.85, "growl right": 0.15}
-    assert shown(tiger, "right, heard") == {"growl left": 0.15, "growl right": 0.85}
-    assert shown(tiger, "left, unheard") == shown(tiger, "right, unheard") == {"silence": 1.0}
-    assert [
-        paid(tiger, "left, heard", action) for action in ("listen", "open left", "open right")
-    ] == [0.9, 0, 1]
-    assert [
-        paid(tiger, "right, unheard", action) for action in ("listen", "open left", "open right")
-    ] == [0.9, 1, 0]
+    assert row(tiger, "left", "listen") == {"left": 1.0}
+    assert row(tiger, "right", "open left") == row(tiger, "left", "open right") == either
+    assert shown(tiger, "left", after="listen") == {"growl left": 0.85, "growl right": 0.15}
+    assert shown(tiger, "right", after="listen") == {"growl left": 0.15, "growl right": 0.85}
+    for side in ("left", "right"):
+        for after in ("open left", "open right", None):
+            assert shown(tiger, side, after) == {"silence": 1.0}
+    actions = tiger.spaces.actions
+    assert [paid(tiger, "left", action) for action in actions] == [0.9, 0, 1]
+    assert [paid(tiger, "right", action) for action in actions] == [0.9, 1, 0]

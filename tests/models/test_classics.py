@@ -9,6 +9,7 @@ import pytest
 
 from homdp_ppl import DeclarationError
 from homdp_ppl.models import hallway, maze, rocksample
+from tests import hand_encoded
 from tests.models.by_name import begins, paid, row, shown
 from tests.problems import arrays, needs_problems
 
@@ -53,8 +54,11 @@ def test_hallway_equals_the_reference():
 
 @needs_problems
 def test_rocksample_equals_the_reference():
-    """The published transitions have eight decimals."""
-    for ours, published in pairs(rock_world(), "rocksample_4_2").values():
+    """The published transitions have eight decimals, and their states include the last reading.
+
+    `test_hand_encoded.py` compares that encoding with the model.
+    """
+    for ours, published in pairs(hand_encoded.rocksample(), "rocksample_4_2").values():
         np.testing.assert_allclose(np.round(ours, 8), published, rtol=0, atol=1e-9)
 
 
@@ -182,68 +186,61 @@ def test_hallway_turns_are_conjugate_and_sensors_are_not():
 
 def test_rocksample_drives():
     world = rock_world()
-    assert [len(names) for names in world.spaces[:3]] == [193, 3, 7]
-    assert row(world, "0,0 good/bad good", "north") == {"0,1 good/bad nothing": 1.0}
+    assert [len(names) for names in world.spaces[:3]] == [65, 4, 7]
+    assert row(world, "0,0 good/bad", "north") == {"0,1 good/bad": 1.0}
     for bump in ("south", "west"):
-        assert row(world, "0,0 good/bad bad", bump) == {"0,0 good/bad nothing": 1.0}
-    assert row(world, "3,1 good/good nothing", "east") == {"gone": 1.0}
-    assert paid(world, "3,1 good/good nothing", "east") == 1.0
-    assert paid(world, "2,1 good/good nothing", "east") == 0.5
+        assert row(world, "0,0 good/bad", bump) == {"0,0 good/bad": 1.0}
+    assert row(world, "0,3 good/bad", "north") == {"0,3 good/bad": 1.0}
+    assert row(world, "3,1 good/good", "east") == {"gone": 1.0}
+    assert paid(world, "3,1 good/good", "east") == 10
+    assert paid(world, "2,1 good/good", "east") == 0
     assert begins(world) == {
-        f"0,2 {one}/{two} nothing": 0.25 for one in ("good", "bad") for two in ("good", "bad")
+        f"0,2 {one}/{two}": 0.25 for one in ("good", "bad") for two in ("good", "bad")
     }
 
 
-def test_rocksample_end_is_absorbing():
+def test_rocksample_ends():
     pomdp = rock_world().pomdp
-    assert np.all(pomdp.moves(0)[-1] == np.eye(193)[-1])
-    assert np.all(pomdp.reward[:, -1] == 0.5)
-    assert shown(rock_world(), "gone") == {"nothing": 1.0}
+    assert pomdp.terminal.tolist() == [False] * 64 + [True]
+    assert np.all(pomdp.moves(0)[-1] == np.eye(65)[-1])
+    assert np.all(rock_world().homdp.reward[:, -1] == 0)
+    assert shown(rock_world(), "gone", after="east") == {"ended": 1.0}
 
 
 def test_rocksample_rocks_are_used_up_only_by_sampling():
     world = rock_world()
-    assert row(world, "1,1 good/good good", "sample") == {"1,1 bad/good nothing": 1.0}
-    assert row(world, "3,2 good/good bad", "sample") == {"3,2 good/bad nothing": 1.0}
-    assert row(world, "3,2 good/bad bad", "sample") == {"3,2 good/bad nothing": 1.0}
-    assert [paid(world, f"1,1 {rocks} good", "sample") for rocks in ("good/bad", "bad/good")] == [
-        1.0,
-        0.0,
+    assert row(world, "1,1 good/good", "sample") == {"1,1 bad/good": 1.0}
+    assert row(world, "3,2 good/good", "sample") == {"3,2 good/bad": 1.0}
+    assert row(world, "3,2 good/bad", "sample") == {"3,2 good/bad": 1.0}
+    assert [paid(world, f"1,1 {rocks}", "sample") for rocks in ("good/bad", "bad/good")] == [
+        10,
+        -10,
     ]
-    assert paid(world, "0,0 good/good nothing", "sample") == 0.0
+    assert paid(world, "0,0 good/good", "sample") == -10
     rocks = np.array([name.split()[1] for name in world.spaces.states[:-1]])
     changes = world.pomdp.moves(0)[:-1, :, :-1] * (rocks[:, None, None] != rocks)
-    assert changes.sum() == 3 * 2 * 2  # readings, rocks, qualities of the other rock
+    assert changes.sum() == 2 * 2  # rocks, qualities of the other rock
     assert changes[:, rocksample.SAMPLE].sum() == changes.sum()
 
 
 def test_rocksample_sensor_by_hand():
     world = rock_world().homdp.at(half_distance=2.0)
-    assert row(world, "1,1 good/bad nothing", "check rock 1") == {"1,1 good/bad good": 1.0}
-    assert row(world, "3,1 bad/bad bad", "check rock 1") == {
-        "3,1 bad/bad bad": 0.75,
-        "3,1 bad/bad good": 0.25,
-    }
+    assert shown(world, "1,1 good/bad", after="check rock 1") == {"good": 1.0}
+    assert shown(world, "3,1 bad/bad", after="check rock 1") == {"bad": 0.75, "good": 0.25}
     right = (1 + 2 ** (-np.sqrt(5) / 2)) / 2
-    assert row(world, "1,1 good/good bad", "check rock 2") == {
-        "1,1 good/good good": right,
-        "1,1 good/good bad": 1 - right,
-    }
-    assert all(
-        shown(world, f"2,2 good/bad {reading}") == {reading: 1.0} for reading in rocksample.READINGS
-    )
+    assert shown(world, "1,1 good/good", after="check rock 2") == {"good": right, "bad": 1 - right}
+    for after in ("north", "sample", None):
+        assert shown(world, "2,2 good/bad", after) == {"nothing": 1.0}
+    assert row(world, "2,2 good/bad", "check rock 2") == {"2,2 good/bad": 1.0}
 
 
 def test_rocksample_of_another_size():
     world = rocksample.structured(
         size=3, rocks=[[0, 2]], start=[1, 1], half_distance=1.0, horizon=2
     )
-    assert [len(names) for names in world.spaces[:3]] == [3 * 9 * 2 + 1, 3, 6]
-    assert row(world, "1,2 good nothing", "check rock 1") == {
-        "1,2 good good": 0.75,
-        "1,2 good bad": 0.25,
-    }
-    assert row(world, "2,0 good nothing", "east") == {"gone": 1.0}
+    assert [len(names) for names in world.spaces[:3]] == [9 * 2 + 1, 4, 6]
+    assert shown(world, "1,2 good", after="check rock 1") == {"good": 0.75, "bad": 0.25}
+    assert row(world, "2,0 good", "east") == {"gone": 1.0}
 
 
 def test_rocksample_reports_impossible_places_together():
@@ -270,8 +267,8 @@ def test_only_the_unknown_rows_differ_in_another_world(make):
     other = world.homdp.at(**OTHERWISE[make])
     assert np.array_equal(other.pomdp.initial, world.pomdp.initial)
     for table in ("transition", "emission"):
-        mine, theirs = (getattr(w.pomdp.stationary(), table) for w in (other, world))
-        change = np.abs(mine - theirs).max(-1)
+        mine, theirs = (getattr(w.pomdp, table) for w in (other, world))
         known = getattr(world.homdp.structure.known, table)
+        change = np.abs(mine - theirs).max(-1).reshape(known.shape)
         assert change[known].max(initial=0.0) < 1e-15
         assert change[~known].min(initial=1.0) > 1e-6

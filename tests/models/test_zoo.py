@@ -8,8 +8,10 @@ from numpyro.infer.util import log_density
 
 from homdp_ppl import POMDP, Episodes, HOMDPError, models, rollout, uniform_policy, x64
 from homdp_ppl.core.probabilities import pomdp_problems
+from homdp_ppl.models.flat import flat_table
 from tests.chances import frequency_errors
 from tests.raising import raises
+from tests.richer import richer
 from tests.worlds import drawn, random_policy, world
 
 NAMES = tuple(models.MODELS)
@@ -26,39 +28,49 @@ def finite(made):
     return made
 
 
+def short_tables(made):
+    """The tables in the form of the declaration."""
+    pomdp = made.pomdp
+    return (pomdp.initial, *made.homdp.form.short(pomdp.transition, pomdp.emission))
+
+
 @pytest.mark.parametrize("name", ZOO)
-def test_rewards_are_in_the_unit_interval(name):
+def test_rewards_are_in_their_range(name):
     made = world(name)
     keys = jax.random.split(jax.random.key(1), 20)
     returns = made.homdp.returns(rollout(keys, made, uniform_policy(made)))
-    assert (returns >= 0).all()
-    assert (returns <= made.spaces.horizon).all()
+    low, high = made.homdp.reward_range
+    assert (returns >= low * made.spaces.horizon).all()
+    assert (returns <= high * made.spaces.horizon).all()
 
 
 @pytest.mark.parametrize("name", ZOO)
 def test_tables_are_valid(name):
     for made in map(finite, (world(name), drawn(name))):
         X, Y, A, H = made.spaces.sizes
-        ranks = [(X,), (1, X, A, X), (1, 1, X, Y), (H, X, 1, A), (X,), (), ()]
+        previous = A + 1 if made.homdp.form.answers_action else 1
+        ranks = [(X,), (1, X, A, X), (1, previous, X, Y), (H, X, 1, A), (X,), (), ()]
         assert [t.shape for t in made.pomdp] == ranks
         kinds = [np.float64] * 4 + [np.bool_] + [np.float64] * 2
         assert [t.dtype for t in made.pomdp] == kinds
         assert pomdp_problems(made.pomdp, made.spaces) == []
         assert made.pomdp.reward.min() >= 0
         assert made.pomdp.reward.max() <= 1
-        support = made.homdp.structure.support
-        for table, possible in zip(made.pomdp.stationary()[:3], support, strict=True):
+        for table, possible in zip(short_tables(made), made.homdp.structure.support, strict=True):
             assert not (table > 0)[~possible].any()
 
 
 @pytest.mark.parametrize("name", ZOO)
 def test_drawn_worlds_have_the_full_support(name):
-    """At generic parameters, exactly the entries that the structure calls possible are positive."""
+    """At generic parameters, exactly the entries that the structure calls possible are positive.
+
+    The sparse priors of flat tables also draw probabilities below 1e-15, which count as zero.
+    """
     made = finite(drawn(name))
-    for table, possible in zip(
-        made.pomdp.stationary()[:3], made.homdp.structure.support, strict=True
-    ):
-        assert np.array_equal(table > 0, possible)
+    sparse = name.endswith("_table")
+    for table, possible in zip(short_tables(made), made.homdp.structure.support, strict=True):
+        assert not (table > 0)[~possible].any()
+        assert sparse or (table > 0)[possible].all()
 
 
 @pytest.mark.parametrize("name", ZOO)
@@ -67,6 +79,7 @@ def test_program_density_equals_hand_density(name):
     model = made.homdp
     policy = random_policy(made.spaces, seed=1) if made.spaces.finite else uniform_policy(made)
     episodes = rollout(jax.random.split(jax.random.key(2), 3), made, policy)
+    episodes = episodes.to_horizon(made.spaces, name)
     with x64():
         parameters = {k: jnp.asarray(v) for k, v in made.parameters.items()}
         data = {
@@ -158,6 +171,18 @@ def test_docstrings_tell_the_story(name):
 def test_tables_and_programs_have_the_same_true_tables(name):
     for one, other in zip(world(name.removesuffix("_table")).pomdp, world(name).pomdp, strict=True):
         assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["answers", "steps", "ends", "bets", "limited"])
+def test_flat_tables_keep_every_feature(name):
+    """Only the prior differs: tables, ends, allowed actions and the optimum are the same."""
+    made = richer(name)
+    flat = flat_table(made)
+    for one, other in zip(made.pomdp, flat.pomdp, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-15)
+    assert flat.spaces == made.spaces
+    assert flat.homdp.allowed is made.homdp.allowed
+    assert set(flat.homdp.structure.conjugate.sites) == {"T", "O"}
 
 
 def test_an_unknown_name_lists_the_zoo():

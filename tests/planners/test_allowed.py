@@ -13,6 +13,7 @@ from homdp_ppl.planners import (
     auto,
     bounded_search,
     history_tree,
+    remaining_steps,
 )
 from tests.planners.exact import (
     DEPENDENT,
@@ -185,10 +186,12 @@ def test_optimistic_backups_and_clipping_respect_the_masks(rule):
         higher = optimistic(model)(model, 0.25, allowed=allowed)
         assert higher.value == pytest.approx(plan.value + 2 * 0.25, abs=1e-12)
         assert np.array_equal(higher.policy.probabilities, plan.policy.probabilities)
-        clipped = history_tree(clip=True)(model, allowed=allowed)
+        clipped = history_tree(caps=remaining_steps)(model, allowed=allowed)
         assert clipped.value == pytest.approx(plan.value, abs=1e-12)
         large = model._replace(reward=model.reward + 10.0)
-        assert history_tree(clip=True)(large, allowed=allowed).value == pytest.approx(3.0)
+        assert history_tree(caps=remaining_steps)(large, allowed=allowed).value == pytest.approx(
+            3.0
+        )
 
 
 def test_nothing_changes_if_everything_is_allowed():

@@ -143,7 +143,7 @@ def test_impossible_observations_leave_the_predicted_belief(parts):
 
 
 def test_known_zeros_make_many_states_tractable():
-    """193 states, at most four of which are possible at the same time."""
+    """65 states, at most four of which are possible at the same time."""
     plan = alpha_vectors()(models.load("rocksample", horizon=8).pomdp)
     assert plan.gap < 1e-10
     assert plan.statistics["largest"] < 1000

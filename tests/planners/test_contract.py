@@ -19,6 +19,7 @@ from homdp_ppl.planners import (
     auto,
     bounded_search,
     history_tree,
+    remaining_steps,
 )
 from homdp_ppl.planners import (
     _belief_tree as belief_tree,
@@ -57,7 +58,9 @@ def test_planners_with_equal_options_are_equal(name):
 
 def test_planners_on_trees_are_equal_by_value_too():
     assert isinstance(history_tree(), TreePlanner)
-    assert history_tree().optimistic(None, clip=True) == history_tree(clip=True)
+    assert history_tree().optimistic(None, caps=remaining_steps) == history_tree(
+        caps=remaining_steps
+    )
     assert not any(
         isinstance(PLANNERS[name](), TreePlanner) for name in {*NAMES} - {"history_tree"}
     )

@@ -46,7 +46,7 @@ def test_compiled_trees_backups_and_scores(kinds, zeros):
     """The traced tree, vectors with the expected backup, and the sum over histories agree."""
     model = dependent_pomdp(5, X=3, Y=2, A=2, H=3, zeros=zeros, kinds=kinds)
     plan = TREE(model)
-    expected = TREE.optimistic(lambda pomdp, h, later: pomdp.backup(later, h - 1), clip=False)
+    expected = TREE.optimistic(lambda pomdp, h, later: pomdp.backup(later, h - 1), caps=None)
     assert expected(model, model).value == pytest.approx(plan.value, abs=1e-12)
     with x64():
         solved = jax.jit(TREE.compile(model))(model)

@@ -12,7 +12,14 @@ import pytest
 
 from homdp_ppl import evaluate, explorers, learn, models, tabular, x64
 from homdp_ppl.errors import PlanningError
-from homdp_ppl.planners import Support, _graph_shape, count_histories, history_graph, history_tree
+from homdp_ppl.planners import (
+    Support,
+    _graph_shape,
+    count_histories,
+    history_graph,
+    history_tree,
+    remaining_steps,
+)
 from tests.planners.exact import best_by_enumeration, dependent_pomdp, random_pomdp
 from tests.planners.test_allowed import once
 from tests.raising import raises
@@ -210,10 +217,12 @@ def test_optimistic_and_compiled_plans_stay_in_the_graph(seed):
         return model.backup(alpha_next, h - 1) + parameters
 
     plain = history_tree(graph=graph)
-    plan, higher = plain(model), plain.optimistic(backup, clip=False)(model, 0.25)
+    plan, higher = plain(model), plain.optimistic(backup, caps=None)(model, 0.25)
     assert higher.value == pytest.approx(plan.value + 0.5, abs=1e-12)
     assert np.array_equal(higher.policy.probabilities, plan.policy.probabilities)
-    assert plain.optimistic(None, clip=True)(model).value == pytest.approx(plan.value, abs=1e-12)
+    assert plain.optimistic(None, caps=remaining_steps)(model).value == pytest.approx(
+        plan.value, abs=1e-12
+    )
     assert not (plan.policy.probabilities[~plan.allowed] > 0).any()
     with x64():
         solution = jax.jit(plain.compile(model))(model)

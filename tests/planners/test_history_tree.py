@@ -10,6 +10,7 @@ import pytest
 
 from homdp_ppl import POMDP, evaluate, rollout, tabular, uniform_policy, x64
 from homdp_ppl.errors import PlanningError
+from homdp_ppl.planners import remaining_steps
 from homdp_ppl.planners._histories import Support, count_histories, generations
 from homdp_ppl.planners.history_tree import history_tree, tree_bytes
 from tests.planners.exact import (
@@ -95,7 +96,7 @@ def test_compiled_tree_takes_the_same_decisions():
         assert np.allclose(inside, values, atol=1e-12)
 
 
-def test_backup_and_clip():
+def test_backup_and_caps():
     """The expected backup on vectors gives the same plan. A bonus in it is added, and clipping
     applies to values.
     """
@@ -110,9 +111,9 @@ def test_backup_and_clip():
     assert optimistic(model, 0.0).value == pytest.approx(plain.value, abs=1e-12)
     assert optimistic(model, 0.25).value == pytest.approx(plain.value + 0.25, abs=1e-12)
     # rewards below 1 are never clipped
-    assert history_tree(clip=True)(model).value == pytest.approx(plain.value, abs=1e-12)
+    assert history_tree(caps=remaining_steps)(model).value == pytest.approx(plain.value, abs=1e-12)
     large = model._replace(reward=model.reward + 10.0)
-    assert history_tree(clip=True)(large).value == pytest.approx(2.0, abs=1e-12)  # H
+    assert history_tree(caps=remaining_steps)(large).value == pytest.approx(2.0, abs=1e-12)  # H
     bonus = model.with_tables(reward=np.array([[[0.9, 0.2], [0.1, 0.4]], [[5.0, 0.0], [0.3, 0.8]]]))
     by_hand = 0.0
     # Values are at most 1 at the last step and 2 at the first; weights are not normalised.
@@ -123,7 +124,7 @@ def test_backup_and_clip():
             joint = (weights @ model.moves(0)[:, a]) * model.shows(0)[:, z]
             totals[a] += min(max(joint @ bonus.reward[1, :, 0]), joint.sum())
         by_hand += min(max(totals), 2 * weights.sum())
-    assert history_tree(clip=True)(bonus).value == pytest.approx(by_hand, abs=1e-12)
+    assert history_tree(caps=remaining_steps)(bonus).value == pytest.approx(by_hand, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(5))
