@@ -6,7 +6,7 @@ The commands for studies are in study_commands.py.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +17,15 @@ from homdp_ppl.cli.console import say
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy
 from homdp_ppl.core.graph_policy import GraphPolicy, uniform_policy
 from homdp_ppl.core.rollout import rollout_many
-from homdp_ppl.core.spaces import Real
+from homdp_ppl.core.sensors import ENDED, Sensors
+from homdp_ppl.core.spaces import Real, Space
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.evaluation.simulation import estimate
 from homdp_ppl.learning.checks import check_plan
 from homdp_ppl.learning.learn import learn
 from homdp_ppl.learning.metrics import Measured
-from homdp_ppl.learning.planning import Planner
+from homdp_ppl.learning.planning import Planner, plan_allowed
 from homdp_ppl.report import (
     comparison_table,
     decisions_table,
@@ -33,8 +34,8 @@ from homdp_ppl.report import (
     seen_table,
     theory_table,
 )
+from homdp_ppl.report.comparisons import LEGEND, MARKED
 from homdp_ppl.report.formatting import counted
-from homdp_ppl.report.tables import LEGEND
 from homdp_ppl.storage.atomic import atomic_write
 
 if TYPE_CHECKING:
@@ -78,19 +79,26 @@ def show_models(options: argparse.Namespace, console: Console) -> None:
     for word, space in zip(("states", "observations", "actions"), world.spaces[:3], strict=True):
         say(
             console,
-            (
-                f"  {word}: "
-                f"{f'real-valued, {space}' if isinstance(space, Real) else '; '.join(space)}"
-            ),
+            (f"  {word}: {_listed(space)}"),
         )
     say(console, f"  {world!r}")
+
+
+def _listed(space: Space) -> str:
+    """The names of a space; those of each sensor if there are several."""
+    if isinstance(space, Real):
+        return f"real-valued, {space}"
+    if isinstance(space, Sensors):
+        parts = [f"{sensor} ({'; '.join(names)})" for sensor, names in space.sensors.items()]
+        return ", ".join([*parts, *[ENDED] * space.ended])
+    return "; ".join(space)
 
 
 def play(options: argparse.Namespace, console: Console) -> None:
     """``homdp play``: simulate the uniform policy and reveal the latent states."""
     world: Any = study.find_world(options.model, options.horizon, options.seed)
     keys = jax.random.split(jax.random.key(options.seed), options.episodes)
-    episodes = rollout_many(keys, world, uniform_policy(world))
+    episodes = rollout_many(keys, world, uniform_policy(world, world.homdp.allowed))
     say(console, f"{world!r}, uniform policy\n")
     for k, episode in enumerate(episodes, 1):
         console.print(seen_table(world.homdp, episode, f"Episode {k}, as seen by the policy"))
@@ -109,7 +117,7 @@ def plan(options: argparse.Namespace, console: Console) -> None:
     if not world.spaces.finite:
         _plan_continuous(options, console, world, chosen)
         return
-    found = check_plan(chosen(world.pomdp), "plan").named(world)
+    found = check_plan(plan_allowed(chosen, world.pomdp, world.homdp.allowed), "plan").named(world)
     say(console, f"planner   {found.planner}")
     say(
         console,
@@ -122,9 +130,11 @@ def plan(options: argparse.Namespace, console: Console) -> None:
 
 
 def _explain_units(console: Console, world: World) -> None:
-    """Say in which units values are, if costs were declared."""
+    """Say what values are, if costs or random rewards were declared."""
     if world.homdp.rewards.costs:
         say(console, "units     values are minus expected costs")
+    if world.homdp.rewards.law is not None:
+        say(console, "rewards   random; values are sums of mean rewards")
 
 
 def _plan_continuous(
@@ -205,13 +215,14 @@ def learn_once(options: argparse.Namespace, console: Console) -> None:
         study.find_rule(options.explorer, world),
         study.find_planner(options.planner, world),
     )
-    run = learn(world, rule, planner, options.episodes, options.seed)
+    run = learn(world, rule, planner, options.episodes, options.seed, stop_when=options.stop_when)
     say(console, repr(run))
     _explain_units(console, world)
     rows = study.summarise({rule.name: [run]})
     table = comparison_table(rows, best(run), width=console.width)
     console.print(table)
     explain_columns(console, [table], left_out(rows, table))
+    explain_mark(console, rows)
     if options.save:
         policy = run.policy
         if not isinstance(policy, GraphPolicy | QuantisedPolicy):
@@ -257,6 +268,12 @@ def explain_columns(
     if missing:
         say(console, f"  Hidden columns: {', '.join(missing)} (use a wider terminal).")
     say(console, "")
+
+
+def explain_mark(console: Console, rows: Iterable[study.Row]) -> None:
+    """Explain the mark of rules with a guarantee, if a table has one."""
+    if any(row.guaranteed for row in rows):
+        say(console, f"  {MARKED}\n")
 
 
 def left_out(rows: Sequence[study.Row], table: Table, epsilon: float = 0.1) -> set[str]:

@@ -12,7 +12,8 @@ import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
-from homdp_ppl.cli.parser import make_parser, split_calls
+from homdp_ppl.cli.options import split_calls
+from homdp_ppl.cli.parser import make_parser
 from homdp_ppl.errors import HOMDPError, in_one_line
 from homdp_ppl.storage._system import printable
 from homdp_ppl.storage.atomic import StorageError

@@ -1,17 +1,29 @@
 """The parser of the ``homdp`` command line.
 
-This module imports neither JAX nor the packages it describes. The names of rules and planners come
-from their file names, and commands are given as ``module:function``.
+Like options.py, it imports neither JAX nor the packages it describes. Commands are given as
+``module:function``.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from homdp_ppl import __version__
+from homdp_ppl.cli.agent_parser import add_agent
+from homdp_ppl.cli.options import (
+    DEBUG,
+    HORIZON,
+    MODEL,
+    Command,
+    add_command,
+    at_least_zero,
+    planner_help,
+    positive,
+    rule_help,
+    seconds,
+    seed,
+)
 from homdp_ppl.study import defaults
 
 DESCRIPTION = """\
@@ -23,6 +35,7 @@ examples:
   homdp plan tiger                    compute a plan for one model
   homdp learn tiger --episodes 200    run one exploration rule
   homdp compare tiger lock            compare exploration rules in two models
+  homdp agent new clinic tiger        create an agent that learns in a live system
 
 `homdp COMMAND --help` describes the options of a command.
 
@@ -35,13 +48,6 @@ exit codes:
   5    parts of a study failed
   130  interrupted by a second Ctrl-C, or by Ctrl-C while no study was running
 """
-MODEL = (
-    "name in the model zoo (see `homdp models`), optionally with options, as in "
-    f"screening:hierarchy=False; or a .POMDP file (default horizon {defaults.FILE_HORIZON}); "
-    "or path/to/file.py:name"
-)
-HORIZON = "horizon (default: that of the model)"
-DEBUG = "show the traceback of an error"
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -58,102 +64,50 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--debug", action="store_true", help=DEBUG)
     commands = parser.add_subparsers(
-        required=True, title="commands", metavar="COMMAND", parser_class=_Command
+        required=True, title="commands", metavar="COMMAND", parser_class=Command
     )
-    for add in (_models, _play, _plan, _learn, _compare, _resume, _report, _theory):
+    for add in (_models, _play, _plan, _learn, _compare, _resume, _report, _theory, add_agent):
         add(commands)
     return parser
 
 
-def factories(package: str) -> list[str]:
-    """The names of the rules or planners in a package, without importing it.
-
-    Each one is a file that defines a function of the same name.
-
-    Parameters
-    ----------
-    package
-        "explorers" or "planners".
-
-    Examples
-    --------
-    >>> factories("planners")[:3]
-    ['alpha_vectors', 'auto', 'bounded_search']
-    """
-    files = (Path(__file__).parents[1] / package).glob("[a-z]*.py")
-    return sorted(
-        file.stem for file in files if f"\ndef {file.stem}(" in file.read_text(encoding="utf-8")
-    )
-
-
-def split_calls(texts: Sequence[str]) -> list[str]:
-    """Split comma-separated names with options, where commas also separate the options.
-
-    Examples
-    --------
-    >>> split_calls(["greedy,hop_b:scale=0.1,delta=0.05", "tight"])
-    ['greedy', 'hop_b:scale=0.1,delta=0.05', 'tight']
-    """
-    calls: list[str] = []
-    for text in texts:
-        begun = False
-        for part in filter(None, (piece.strip() for piece in text.split(","))):
-            if begun and "=" in part and ":" not in part.split("=")[0]:
-                calls[-1] += f",{part}"
-            else:
-                calls.append(part)
-            begun = True
-    return calls
-
-
-class _Command(argparse.ArgumentParser):
-    """The parser of one command, which also accepts --debug."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=DEBUG)
-
-
-def _add(commands: Any, name: str, text: str, more: str = "") -> argparse.ArgumentParser:
-    """Add a command with a line for ``homdp --help`` and a description for its own help."""
-    description = f"{text[0].upper()}{text[1:]}. {more}".strip()
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=description)
-    return parser
-
-
 def _models(commands: Any) -> None:
-    parser = _add(commands, "models", "list the model zoo, describe a model, or compare several")
+    parser = add_command(
+        commands, "models", "list the model zoo, describe a model, or compare several"
+    )
     parser.add_argument("models", metavar="MODEL", nargs="*", help=MODEL)
     parser.set_defaults(run="commands:show_models")
 
 
 def _play(commands: Any) -> None:
     more = "The latent states are revealed after each episode."
-    parser = _add(commands, "play", "simulate episodes of the uniform policy in a model", more)
+    parser = add_command(
+        commands, "play", "simulate episodes of the uniform policy in a model", more
+    )
     parser.add_argument("model", metavar="MODEL", help=MODEL)
     parser.add_argument(
-        "--episodes", type=_positive, metavar="N", default=1, help="number of episodes (default 1)"
+        "--episodes", type=positive, metavar="N", default=1, help="number of episodes (default 1)"
     )
-    parser.add_argument("--horizon", type=_positive, metavar="N", help=HORIZON)
+    parser.add_argument("--horizon", type=positive, metavar="N", help=HORIZON)
     parser.add_argument(
-        "--seed", type=_seed, metavar="N", default=0, help="random seed of the episodes (default 0)"
+        "--seed", type=seed, metavar="N", default=0, help="random seed of the episodes (default 0)"
     )
     parser.set_defaults(run="commands:play")
 
 
 def _plan(commands: Any) -> None:
     more = "Prints the value of the plan, an upper bound on the optimum, and the first decisions."
-    parser = _add(commands, "plan", "compute a plan for a model", more)
+    parser = add_command(commands, "plan", "compute a plan for a model", more)
     parser.add_argument("model", metavar="MODEL", help=MODEL)
-    parser.add_argument("--planner", default="auto", help=_planner_help())
-    parser.add_argument("--horizon", type=_positive, metavar="N", help=HORIZON)
+    parser.add_argument("--planner", default="auto", help=planner_help())
+    parser.add_argument("--horizon", type=positive, metavar="N", help=HORIZON)
     parser.add_argument(
         "--draw", metavar="FILE.png", help="draw the first decisions as a tree, to this file"
     )
     parser.add_argument("--save", metavar="FILE.npz", help="save the policy to this file")
     parser.add_argument(
         "--seed",
-        type=_seed,
+        type=seed,
         metavar="N",
         default=0,
         help="random seed, used if a user file does not fix the model's parameters (default 0)",
@@ -162,25 +116,32 @@ def _plan(commands: Any) -> None:
 
 
 def _learn(commands: Any) -> None:
-    parser = _add(commands, "learn", "run one exploration rule in a model, with one seed")
+    parser = add_command(commands, "learn", "run one exploration rule in a model, with one seed")
     parser.add_argument("model", metavar="MODEL", help=MODEL)
     parser.add_argument(
         "--explorer",
         default="quantile_backup",
-        help=f"exploration rule: one {_rule_help()} (default quantile_backup)",
+        help=f"exploration rule: one {rule_help()} (default quantile_backup)",
     )
     parser.add_argument(
         "--episodes",
-        type=_positive,
+        type=positive,
         metavar="N",
         default=500,
         help="number of episodes (default 500)",
     )
     parser.add_argument(
-        "--seed", type=_seed, metavar="N", default=0, help="random seed of the run (default 0)"
+        "--seed", type=seed, metavar="N", default=0, help="random seed of the run (default 0)"
     )
-    parser.add_argument("--planner", default="auto", help=_planner_help())
-    parser.add_argument("--horizon", type=_positive, metavar="N", help=HORIZON)
+    parser.add_argument("--planner", default="auto", help=planner_help())
+    parser.add_argument("--horizon", type=positive, metavar="N", help=HORIZON)
+    parser.add_argument(
+        "--stop-when",
+        type=at_least_zero,
+        metavar="GAP",
+        help="stop when the policy is certified to be at most this much worse than the optimum; "
+        "0 shows the certificate without stopping",
+    )
     parser.add_argument(
         "--save", metavar="FILE.npz", help="save the policy of the last round to this file"
     )
@@ -195,7 +156,9 @@ def _compare(commands: Any) -> None:
         "The results are saved in a directory as the study progresses. To resume a study that was "
         "stopped, use `homdp resume` or repeat the command."
     )
-    parser = _add(commands, "compare", "compare exploration rules in one or more models", more)
+    parser = add_command(
+        commands, "compare", "compare exploration rules in one or more models", more
+    )
     parser.add_argument(
         "models",
         metavar="MODEL",
@@ -206,24 +169,24 @@ def _compare(commands: Any) -> None:
         "--explorers",
         metavar="A,B",
         nargs="+",
-        help=f"exploration rules: any {_rule_help()} (default {','.join(defaults.EXPLORERS)})",
+        help=f"exploration rules: any {rule_help()} (default {','.join(defaults.EXPLORERS)})",
     )
     parser.add_argument(
         "--episodes",
-        type=_positive,
+        type=positive,
         metavar="N",
         help=f"episodes per run (default {defaults.EPISODES})",
     )
     parser.add_argument(
         "--seeds",
-        type=_positive,
+        type=positive,
         metavar="N",
         help=f"runs per rule, one per seed (default {defaults.SEEDS})",
     )
-    parser.add_argument("--planner", help=_planner_help())
+    parser.add_argument("--planner", help=planner_help())
     parser.add_argument(
         "--horizon",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="horizon of all models (default: that of each model)",
     )
@@ -245,7 +208,7 @@ def _compare(commands: Any) -> None:
         ),
     )
     parser.add_argument(
-        "--block", type=_positive, metavar="N", help="seeds per unit of work (default all)"
+        "--block", type=positive, metavar="N", help="seeds per unit of work (default all)"
     )
     parser.add_argument(
         "--out",
@@ -258,7 +221,7 @@ def _compare(commands: Any) -> None:
 
 def _resume(commands: Any) -> None:
     more = "User files are imported only if you list them or use --trust."
-    parser = _add(commands, "resume", "resume a study that was stopped", more)
+    parser = add_command(commands, "resume", "resume a study that was stopped", more)
     parser.add_argument("directory", metavar="DIR", help="directory of the study")
     parser.add_argument(
         "files", metavar="FILE", nargs="*", help="user files of the study that may be imported"
@@ -279,19 +242,19 @@ def _resume(commands: Any) -> None:
 
 def _report(commands: Any) -> None:
     more = "Prints the tables and writes results.nc and report.html from the saved runs."
-    parser = _add(commands, "report", "recreate the tables and the report of a study", more)
+    parser = add_command(commands, "report", "recreate the tables and the report of a study", more)
     parser.add_argument("directory", metavar="DIR", help="directory of the study")
     parser.set_defaults(run="study_commands:report")
 
 
 def _theory(commands: Any) -> None:
-    parser = _add(
+    parser = add_command(
         commands, "theory", "print the paper's bounds for a model, next to the trivial bounds"
     )
     parser.add_argument("model", metavar="MODEL", help=MODEL)
     parser.add_argument(
         "--episodes",
-        type=_positive,
+        type=positive,
         metavar="N",
         default=1000,
         help="number of episodes (default 1000)",
@@ -307,29 +270,14 @@ def _theory(commands: Any) -> None:
         type=float,
         help="gap for which to compute sample sizes (default: a tenth of the horizon)",
     )
-    parser.add_argument("--horizon", type=_positive, metavar="N", help=HORIZON)
+    parser.add_argument("--horizon", type=positive, metavar="N", help=HORIZON)
     parser.set_defaults(run="commands:show_theory")
-
-
-def _planner_help() -> str:
-    return (
-        f"planner: one of {', '.join(factories('planners'))}, optionally with options, as in "
-        "bounded_search:gap=0.01; or path/to/file.py:name (default auto)"
-    )
-
-
-def _rule_help() -> str:
-    rules = [rule for rule in factories("explorers") if rule not in defaults.CLASSES]
-    return (
-        f"of {', '.join(rules)}, optionally with options, as in hop_b:scale=0.1; "
-        "or path/to/file.py:name"
-    )
 
 
 def _workers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="number of processes on this machine (default: one per core)",
     )
@@ -340,29 +288,7 @@ def _workers(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--time-limit",
-        type=_seconds,
+        type=seconds,
         metavar="SECONDS",
         help="stop after this time; the study can be resumed",
     )
-
-
-def _positive(text: str) -> int:
-    if not (text.isdecimal() and text.isascii()) or len(text) > 9 or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a positive integer below 10^9")
-    return int(text)
-
-
-def _seed(text: str) -> int:
-    if not (text.isdecimal() and text.isascii()) or len(text) > 10 or int(text) >= 2**32:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not an integer from 0 to 2^32 - 1")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a positive number of seconds")
-    return value

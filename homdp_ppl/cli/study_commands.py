@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from homdp_ppl import study
-from homdp_ppl.cli.commands import best, explain_columns, left_out
+from homdp_ppl.cli.commands import best, explain_columns, explain_mark, left_out
 from homdp_ppl.cli.console import say, warn
-from homdp_ppl.cli.parser import split_calls
+from homdp_ppl.cli.options import split_calls
 from homdp_ppl.cli.progress import StudyProgress, busy
 from homdp_ppl.errors import ParameterError, Problem
-from homdp_ppl.report import comparison_table
+from homdp_ppl.report import comparison_table, differences_table
 from homdp_ppl.report.formatting import counted
 from homdp_ppl.report.page import write_page
 from homdp_ppl.report.page.progress import complete_runs, missing, of_model
-from homdp_ppl.storage.journal import read_journal
+from homdp_ppl.storage.whole_journal import read_journal
+from homdp_ppl.study.differences import COVERS
 from homdp_ppl.study.directory import slug
 from homdp_ppl.study.reading import Runs, is_complete
 from homdp_ppl.study.results import write_results
@@ -37,6 +38,10 @@ STOPPED, FAILED = 3, 5  # exit codes
 INTRODUCTION = (
     "Running each rule {times} for {episodes}. All rules use the same random numbers. "
     "Lower regret is better."
+)
+DIFFERENCES = (
+    "Pairs are bold if p (Holm) is at most 0.05: the sign-flip test with Holm's correction for all "
+    "pairs of rules of a model."
 )
 LISTED = 3  # units that are listed; the rest are counted
 NOTHING = "No results were saved: the first ones need more time"
@@ -142,6 +147,10 @@ def _tables(directory: study.StudyDirectory, runs: Runs, console: Console) -> No
         console.print(tables[-1])
     if tables:
         explain_columns(console, tables, without, epsilon)
+        explain_mark(console, [row for several in rows for row in several])
+        _differences(
+            {model: study.pairwise_differences(rules) for model, _, rules in found}, console
+        )
     others = [
         prior for prior in dict.fromkeys(prior for _, prior, _ in runs) if prior != "declared"
     ]
@@ -153,6 +162,17 @@ def _tables(directory: study.StudyDirectory, runs: Runs, console: Console) -> No
                 f"({', '.join(others)}), see the report."
             ),
         )
+
+
+def _differences(found: Mapping[str, Sequence[study.Difference]], console: Console) -> None:
+    """Print the differences of all pairs of rules, for models with at least two pairs."""
+    several = {model: pairs for model, pairs in found.items() if len(pairs) > 1}
+    for model, pairs in several.items():
+        console.print(differences_table(pairs, f"{model}: all pairs of rules"))
+    if several:
+        say(console, DIFFERENCES)
+    if any(one.seeds > 1 for pairs in found.values() for one in pairs):
+        say(console, f"{COVERS}\n")
 
 
 def _missing(

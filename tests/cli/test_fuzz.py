@@ -22,7 +22,8 @@ from homdp_ppl import GraphPolicy, HOMDPError, models, study, uniform_policy
 from homdp_ppl.cli.main import main
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy
 from homdp_ppl.formats import read_pomdp
-from homdp_ppl.storage.journal import Journal, read_journal
+from homdp_ppl.storage.journal import Journal
+from homdp_ppl.storage.whole_journal import read_journal
 from homdp_ppl.study import Study, StudyDirectory, find_world, running, units
 
 SECONDS = 60  # limit of processor time per input; other load on the machine does not count

@@ -9,6 +9,7 @@ import xarray as xr
 from homdp_ppl import GraphPolicy, evaluate, explorers, learn, models, study, theory
 from homdp_ppl.cli.main import main
 from homdp_ppl.planners import history_tree
+from homdp_ppl.study.differences import COVERS
 from tests.planners.exact import optimum
 from tests.worlds import world
 
@@ -224,6 +225,7 @@ def test_compare_resume_and_report(capsys, tmp_path, monkeypatch):
     for row in rows:
         assert f"{row.regret:.3g} ± {row.error:.2g}" in first
     assert "difference" in first
+    assert COVERS.split()[-5:] == first[: first.index("Results:")].split()[-5:]
     assert Path("here/report.html").stat().st_size > 10_000
     for again in (line, ["report", "here"]):
         assert main(again) == 0
@@ -322,3 +324,16 @@ def test_models_shows_stories_in_full(capsys, monkeypatch):
     for name in models.MODELS:
         assert models.story(name).endswith("."), name
         assert models.story(name) in shown
+
+
+def test_plans_and_plays_follow_restrictions(capsys):
+    """Each test at most once: the value is that of the restricted problem."""
+    model = "diagnosis:tests=3,horizon=3"
+    world = models.load("diagnosis", tests=3, horizon=3)
+    plan = history_tree()(world.pomdp, allowed=world.homdp.allowed)
+    assert history_tree()(world.pomdp).value > plan.value + 0.1
+    assert main(["plan", model]) == 0
+    assert f"value     {plan.value:.9g}" in capsys.readouterr().out
+    assert main(["play", model, "--episodes", "5"]) == 0
+    played = capsys.readouterr().out
+    assert "treat" in played or "dismiss" in played

@@ -5,7 +5,8 @@ from importlib import import_module
 
 import pytest
 
-from homdp_ppl.cli.parser import factories, make_parser
+from homdp_ppl.cli.options import factories
+from homdp_ppl.cli.parser import make_parser
 from homdp_ppl.explorers import EXPLORERS
 from homdp_ppl.planners import PLANNERS
 from homdp_ppl.study import Study, defaults

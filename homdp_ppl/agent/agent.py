@@ -1,0 +1,350 @@
+"""``Agent``: an exploration rule that acts in a live system and learns from late reveals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, final
+
+from homdp_ppl.agent.additions import add_events
+from homdp_ppl.agent.events import Abandon
+from homdp_ppl.agent.explanation import DRAWS, Explanation, explain
+from homdp_ppl.agent.gap import ExpectedGap, expected_gap
+from homdp_ppl.agent.keeper import Keeper, make_learner
+from homdp_ppl.agent.knowledge import Delay
+from homdp_ppl.agent.ledger import episodes_of
+from homdp_ppl.agent.live import LiveEpisode
+from homdp_ppl.agent.reveals import reveal_event
+from homdp_ppl.agent.rewriting import migrated, without
+from homdp_ppl.agent.status import Status, status_of
+from homdp_ppl.core.arguments import count_problems, refuse
+from homdp_ppl.core.checked import checked, checked_but
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.policy import Policy
+from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.errors import DataError, ParameterError, Problem, shown
+from homdp_ppl.explorers.explorer import Explorer
+from homdp_ppl.learning.learner import Learner
+from homdp_ppl.learning.planning import Planner
+from homdp_ppl.posteriors import Posterior
+
+
+@final
+class Agent:
+    """An exploration rule with a planner in a live system, whose true parameters are unknown.
+
+    The agent acts in any number of open episodes. States are revealed later, in any order, and may
+    be corrected. With a directory, everything is saved before it is returned: after a crash, also
+    inside an episode, the agent continues with the action that it would have given. Several
+    processes may use one directory. If every episode is revealed before the next one begins, the
+    agent takes the same decisions as :func:`learn` with the same seed.
+
+    Parameters
+    ----------
+    homdp
+        The declaration.
+    explorer
+        The rule, from :mod:`homdp_ppl.explorers`.
+    planner
+        The planner, from :mod:`homdp_ppl.planners`.
+    path
+        The directory of the agent. A new agent is created there, or the existing one is opened; it
+        must have been created with the same arguments. Default: the agent is kept in memory.
+    seed
+        Determines all random choices of the rule, together with the number of the episode.
+    episodes
+        K, the number of episodes that may begin; required by rules that depend on it.
+    delay
+        "any": rules with a frequentist guarantee use the episodes up to the first one, in the order
+        in which they began, that is not revealed. This is sound for every mechanism of delay.
+        "independent" declares that delays depend neither on the states nor on the observations of
+        an episode; then these rules use all revealed episodes. Other rules always do.
+
+    Examples
+    --------
+    >>> from homdp_ppl import Agent, explorers, models
+    >>> from homdp_ppl.planners import history_tree
+    >>> tiger = models.load("tiger", horizon=2).homdp
+    >>> agent = Agent(tiger, explorers.quantile_backup(), history_tree())
+    >>> episode = agent.begin("patient 17")
+    >>> [episode.act("growl left"), episode.act("growl left")]
+    ['listen', 'open right']
+    >>> agent.pending
+    ('patient 17',)
+    >>> agent.reveal("patient 17", ["left", "left", "left"])
+    >>> agent.posterior
+    Posterior of 'tiger' after 2 steps: conjugate
+      accuracy in closed form
+    """
+
+    @checked_but("planner", "path")
+    def __init__(
+        self,
+        homdp: HOMDP,
+        explorer: Explorer,
+        planner: Planner,
+        path: str | Path | None = None,
+        seed: int = 0,
+        episodes: int | None = None,
+        delay: Delay = "any",
+    ) -> None:
+        learner = make_learner(homdp, explorer, planner, seed, episodes)
+        if not (path is None or isinstance(path, str | Path)):
+            problem = Problem("path", shown(path), "a directory, or None")
+            raise ParameterError("Agent", [problem])
+        self._keeper = Keeper(learner, delay, None if path is None else Path(path).absolute())
+        self._inferred: tuple[int, Posterior] | None = None
+
+    @checked
+    def begin(self, id: str | None = None) -> LiveEpisode:  # noqa: A002
+        """Begin an episode; its policy is fixed now.
+
+        Parameters
+        ----------
+        id
+            A name for the episode. For the id of an open episode, that episode is returned, so that
+            the call may be repeated. Default: a new name.
+        """
+        with self._keeper.turn():
+            if id is not None and id in self._keeper.ledger and self._keeper.ledger[id].is_open:
+                return LiveEpisode(self._keeper, id)
+            name = self._keeper.new_name(id)
+            self._keeper.append(self._keeper.actor.begin(self._keeper.ledger, name))
+            return LiveEpisode(self._keeper, name)
+
+    @checked
+    def episode(self, id: str) -> LiveEpisode:  # noqa: A002
+        """The episode with this id, open or not."""
+        with self._keeper.turn():
+            self._keeper.session(id, "episode")
+            return LiveEpisode(self._keeper, id)
+
+    @checked
+    def abandon(self, id: str, reason: str = "") -> None:  # noqa: A002
+        """Declare that the states of an episode will never be revealed; it may be open.
+
+        Parameters
+        ----------
+        id
+            The episode.
+        reason
+            Why, for the record.
+        """
+        with self._keeper.turn():
+            session = self._keeper.session(id, "abandon")
+            if session.abandoned is not None:
+                return
+            if session.is_revealed:
+                remedy = "To erase its data, use agent.forget(id)."
+                problem = Problem("id", f"{id!r}, which is revealed", "a pending episode", remedy)
+                raise DataError("abandon", [problem])
+            self._keeper.append(Abandon(session.ordinal, reason[:500]))
+
+    @checked_but("states", "rewards", "labels")
+    def reveal(self, id: str, states: Any, rewards: Any = None, labels: Any = None) -> None:  # noqa: A002
+        """Reveal the states of an episode that has ended, at any time and in any order.
+
+        Parameters
+        ----------
+        id
+            The episode.
+        states
+            All states: one per step and the state after the last action, as names, indices or real
+            numbers. Or some of them, as a dictionary from steps, which start at 1, to states;
+            further calls complete them. A state that is revealed again replaces the earlier one.
+        rewards, labels
+            Recorded rewards, one per step, and labels, one per state.
+
+        Raises
+        ------
+        DataError
+            The states do not fit the declaration; all problems are reported together.
+        """
+        with self._keeper.turn():
+            session = self._keeper.session(id, "reveal")
+            problem = None
+            if session.ended is None and session.abandoned is None:
+                remedy = "States are revealed after the end: call end() first."
+                problem = Problem("id", f"{id!r}, which is open", "an episode that ended", remedy)
+            elif session.abandoned is not None:
+                problem = Problem("id", f"{id!r}, which was abandoned", "an episode that ended")
+            if problem is not None:
+                raise DataError("reveal", [problem])
+            event = reveal_event(self.homdp, session, states, rewards, labels)
+            if event is not None:
+                self._keeper.append(event)
+
+    @checked_but("episodes")
+    def add(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> None:
+        """Add episodes that others played, with all their states.
+
+        They are used like revealed episodes of the agent. An episode with the id of one that was
+        added before is skipped if it is the same, so that the call may be repeated.
+
+        Parameters
+        ----------
+        episodes
+            The episodes, validated like the data of :func:`posterior`.
+        """
+        with self._keeper.turn():
+            events = add_events(self._keeper.ledger, self._keeper.actor, episodes)
+            for event in events[:-1]:
+                self._keeper.append(event, sync=False)
+            if events:
+                self._keeper.append(events[-1])
+
+    @checked_but("env", "episodes", "latent", "seed")
+    def train(
+        self, env: Any, episodes: int, latent: Any = "latent_states", seed: int | None = None
+    ) -> None:
+        """Play and learn in a Gymnasium environment that reveals its states after each episode.
+
+        Parameters
+        ----------
+        env
+            The environment; see :func:`homdp_ppl.gym.episodes_from`.
+        episodes
+            The number of episodes.
+        latent
+            A key of the last info, or a function of all infos that returns the states.
+        seed
+            The seed of the first ``reset``; None leaves the environment as it is.
+        """
+        from homdp_ppl.agent.training import train  # loads Gymnasium
+
+        train(self, env, episodes, latent, seed)
+
+    @checked
+    def forget(self, id: str) -> None:  # noqa: A002
+        """Erase an episode from the journal; afterwards, it counts as abandoned.
+
+        The journal is replaced by one without the id, observations, actions and states of the
+        episode. Saved policies that were planned from it remain.
+
+        Parameters
+        ----------
+        id
+            The episode.
+        """
+        with self._keeper.turn():
+            ordinal = self._keeper.session(id, "forget").ordinal
+            self._keeper.replace(without(self._keeper.events(), ordinal))
+            self._inferred = None
+
+    @checked
+    def migrate(self, homdp: HOMDP) -> None:
+        """Continue with a changed declaration: all revealed episodes are used again under it.
+
+        Parameters
+        ----------
+        homdp
+            The new declaration. States, observations and actions are matched by name.
+
+        Raises
+        ------
+        DataError
+            A revealed episode does not fit the new declaration; nothing was changed.
+        """
+        with self._keeper.turn():
+            old = self._keeper.learner
+            learner = Learner(homdp, old.explorer, old.planner, old.episodes, old.seed)
+            learner.planning, learner.init()  # raise errors for incompatible parts
+            events = migrated(self._keeper.events(), self._keeper.ledger, homdp)
+            self._keeper.replace(events, learner)
+            self._inferred = None
+
+    @property
+    def homdp(self) -> HOMDP:
+        """The declaration."""
+        return self._keeper.learner.homdp
+
+    @property
+    def posterior(self) -> Posterior:
+        """The posterior given all revealed episodes."""
+        with self._keeper.turn():
+            version = self._keeper.ledger.version
+            if self._inferred is None or self._inferred[0] != version:
+                self._inferred = version, self._keeper.infer()
+            return self._inferred[1]
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of the next episode, without the uniform step of rules with epochs."""
+        with self._keeper.turn():
+            return self._keeper.actor.current(self._keeper.ledger)
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The ids of episodes that have ended and wait for states."""
+        with self._keeper.turn():
+            return status_of(self._keeper.ledger, self._keeper.actor).pending
+
+    @property
+    def status(self) -> Status:
+        """Numbers of episodes, and the ids of those that are open or pending."""
+        with self._keeper.turn():
+            return status_of(self._keeper.ledger, self._keeper.actor)
+
+    @property
+    def episodes(self) -> Episodes:
+        """All revealed episodes in the order in which they began."""
+        with self._keeper.turn():
+            return episodes_of(self._keeper.ledger.revealed, self.homdp.spaces)
+
+    @checked_but("draws")
+    def expected_gap(self, draws: int = DRAWS) -> ExpectedGap:
+        """The expected loss of the current policy against the optimum, under the posterior.
+
+        Parameters
+        ----------
+        draws
+            The number of models that are drawn from the posterior; the planner plans for each.
+        """
+        refuse(ParameterError, "expected_gap", count_problems(draws=draws))
+        policy, belief = self.policy, self.posterior
+        return expected_gap(policy, belief, self._keeper.learner, draws)
+
+    @checked_but("draws")
+    def explain(self, id: str, draws: int = DRAWS) -> Explanation:  # noqa: A002
+        """Explain the last action of an episode; see :func:`homdp_ppl.explain`.
+
+        Parameters
+        ----------
+        id
+            The episode, open or not. Its policy is the one with which it began.
+        draws
+            The number of models that are drawn from the posterior.
+        """
+        with self._keeper.turn():
+            session = self._keeper.session(id, "explain")
+            if session.decision is None or not session.actions:
+                problem = Problem("id", f"{id!r}", "an episode in which the agent has acted")
+                raise DataError("explain", [problem])
+            policy = self._keeper.actor.policy(self._keeper.ledger, session)
+            seen, done = list(session.observations), session.actions[:-1]
+        return explain(policy, self.posterior, seen, done, draws)
+
+    def close(self) -> None:
+        """Close the journal; the agent can be opened again."""
+        self._keeper.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        found = self.status
+        return (
+            f"Agent for {found.model!r} with {found.explorer}: "
+            f"{found.begun:,} episode{'s' * (found.begun != 1)}, "
+            f"{len(found.open):,} open, {len(found.pending):,} pending, {found.used:,} used"
+        )

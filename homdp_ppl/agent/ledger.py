@@ -1,0 +1,202 @@
+"""The ledger: all episodes of an agent, as a fold of its events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from homdp_ppl.agent.events import Abandon, Act, Add, Begin, End, Event, Gap, Made, Reveal
+from homdp_ppl.agent.values import Value
+from homdp_ppl.core.episode import Ended, Episode
+from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.policy import Trajectory
+from homdp_ppl.core.spaces import Space, Spaces, is_real, shape_of
+
+
+@dataclass
+class Session:
+    """One episode: open, ended, revealed, abandoned or forgotten."""
+
+    ordinal: int
+    id: str | None  # None if it was forgotten
+    decision: int | None  # None if others played it
+    slot: int | None = None
+    observations: list[Value] = field(default_factory=list)
+    actions: list[int] = field(default_factory=list)
+    ended: Ended | None = None
+    abandoned: str | None = None  # the reason
+    states: dict[int, Value] = field(default_factory=dict)  # by step, from 1
+    rewards: list[float] | None = None
+    labels: list[float] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether actions may still follow."""
+        return self.ended is None and self.abandoned is None and self.id is not None
+
+    @property
+    def is_revealed(self) -> bool:
+        """Whether it has ended and all its states are revealed."""
+        return self.ended is not None and len(self.states) == len(self.actions) + 1
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it has ended and waits for states."""
+        return self.ended is not None and self.abandoned is None and not self.is_revealed
+
+    def episode(self, spaces: Spaces) -> Episode:
+        """The episode, whose states are revealed."""
+        assert self.ended is not None
+        states = [self.states[h] for h in range(1, len(self.actions) + 2)]
+        return Episode(
+            Trajectory(
+                values_array(self.observations, spaces.observations),
+                np.array(self.actions, dtype=np.int64),
+            ),
+            values_array(states, spaces.states),
+            rewards=None if self.rewards is None else np.array(self.rewards),
+            id=self.id,
+            ended=self.ended,
+        )
+
+
+def values_array(values: Sequence[Value], space: Space) -> np.ndarray:
+    """Plain values as an array of indices or numbers."""
+    return np.array(values, dtype=_type(space)).reshape(len(values), *shape_of(space))
+
+
+def _type(space: Space) -> type[np.float64] | type[np.int64]:
+    return np.float64 if is_real(space) else np.int64
+
+
+def episodes_of(sessions: Sequence[Session], spaces: Spaces) -> Episodes:
+    """Revealed sessions as padded arrays."""
+    N, H = len(sessions), spaces.horizon
+    seen = np.zeros((N, H, *shape_of(spaces.observations)), dtype=_type(spaces.observations))
+    hidden = np.zeros((N, H + 1, *shape_of(spaces.states)), dtype=_type(spaces.states))
+    done = np.zeros((N, H), dtype=np.int64)
+    length = np.array([len(session.actions) for session in sessions], dtype=np.int64)
+    recorded = np.full((N, H), np.nan)  # missing rewards
+    for k, session in enumerate(sessions):
+        L = length[k]
+        seen[k, :L], done[k, :L] = session.observations, session.actions
+        hidden[k, : L + 1] = [session.states[h] for h in range(1, L + 2)]
+        if session.rewards is not None:
+            recorded[k, :L] = session.rewards
+    return Episodes(
+        seen,
+        done,
+        hidden,
+        revealed=np.arange(H + 1) <= length[:, None],
+        rewards=None if np.isnan(recorded).all() else recorded,
+        length=length,
+        ended=np.array([session.ended for session in sessions], dtype="U9"),
+        ids=[session.id for session in sessions],
+    )
+
+
+class Ledger:
+    """All episodes in the order in which they began, and the decisions that were made.
+
+    Parameters
+    ----------
+    spaces
+        States, observations, actions and the horizon.
+    """
+
+    def __init__(self, spaces: Spaces) -> None:
+        self.spaces = spaces
+        self.sessions: list[Session] = []
+        self.decisions: list[Made] = []
+        self.ordinals: dict[str, int] = {}
+        self.events = 0
+        self.version = 0  # number of changes of the revealed episodes
+        self.corrections = 0  # number of changes of episodes that were revealed already
+
+    def __getitem__(self, name: str) -> Session:
+        return self.sessions[self.ordinals[name]]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.ordinals
+
+    @property
+    def revealed(self) -> list[Session]:
+        """All revealed episodes in the order of their ordinals."""
+        return [session for session in self.sessions if session.is_revealed]
+
+    def apply(self, event: Event) -> None:
+        """Apply one event; raises ValueError if it cannot follow the events before it."""
+        match event:
+            case Begin():
+                self._begin(event)
+            case Add(id=name):
+                session = self._append(Session(len(self.sessions), name, None))
+                session.observations, session.actions = list(event.observations), event.actions
+                session.states = dict(enumerate(event.states, start=1))
+                session.ended, session.rewards = event.ended, event.rewards  # type: ignore[assignment]
+                self.version += 1
+            case Gap(decision=decision, slot=slot, made=made):
+                self._note(decision, made)
+                self.sessions.append(Session(len(self.sessions), None, decision, slot))
+            case Act(step=step):
+                session = self._session(event.ordinal, is_open=True)
+                if step != len(session.actions) + 1:
+                    raise ValueError(f"an action of step {step} after {len(session.actions)} steps")
+                session.observations.append(event.observation)
+                session.actions.append(event.action)
+                if step == self.spaces.horizon:
+                    session.ended = "horizon"
+            case End(ended=ended):
+                session = self._session(event.ordinal, is_open=True)
+                session.ended = ended  # type: ignore[assignment]
+            case Abandon(reason=reason):
+                session = self._session(event.ordinal)
+                if session.abandoned is not None or session.is_revealed:
+                    raise ValueError("an abandoned episode that is closed")
+                session.abandoned = reason
+            case Reveal():
+                self._reveal(event)
+        self.events += 1
+
+    def _begin(self, event: Begin) -> None:
+        self._note(event.decision, event.made)
+        self._append(Session(len(self.sessions), event.id, event.decision, event.slot))
+
+    def _note(self, decision: int | None, made: Made | None) -> None:
+        """Record a new decision, which has the next number."""
+        if made is not None:
+            self.decisions.append(made)
+        if decision is None:
+            return
+        if decision >= len(self.decisions) or (made and decision != len(self.decisions) - 1):
+            raise ValueError(f"an episode with decision {decision}")
+
+    def _append(self, session: Session) -> Session:
+        if session.id is None or session.id in self.ordinals:
+            raise ValueError(f"the id {session.id!r} twice")
+        self.ordinals[session.id] = session.ordinal
+        self.sessions.append(session)
+        return session
+
+    def _session(self, ordinal: int, is_open: bool = False) -> Session:
+        if ordinal >= len(self.sessions) or self.sessions[ordinal].id is None:
+            raise ValueError(f"episode {ordinal}, which does not exist")
+        session = self.sessions[ordinal]
+        if is_open and not session.is_open:
+            raise ValueError(f"an event after the end of episode {ordinal}")
+        return session
+
+    def _reveal(self, event: Reveal) -> None:
+        session = self._session(event.ordinal)
+        steps = len(session.actions) + 1
+        if session.ended is None or session.abandoned is not None:
+            raise ValueError("revealed states of an episode that has not ended")
+        if any(step > steps for step in event.states):
+            raise ValueError("a revealed state after the end of its episode")
+        self.corrections += session.is_revealed
+        session.states |= event.states
+        self.version += session.is_revealed
+        session.rewards = session.rewards if event.rewards is None else event.rewards
+        session.labels = session.labels if event.labels is None else event.labels

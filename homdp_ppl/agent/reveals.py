@@ -1,0 +1,129 @@
+"""Reveals: states that become known after an episode, validated like the data of a posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from homdp_ppl.agent.events import Reveal
+from homdp_ppl.agent.ledger import Session, values_array
+from homdp_ppl.agent.values import Value, encode
+from homdp_ppl.core.arguments import is_count
+from homdp_ppl.core.episode import Episode, hide
+from homdp_ppl.core.episode_validation import excluded_problems
+from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.policy import Trajectory
+from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.declare.returns import recorded_problems
+from homdp_ppl.errors import DataError, Problem, shown
+
+NEVER = (
+    "Episodes with states that are never revealed are not supported. Leave out states that are not "
+    "revealed yet: reveal(id, {step: state, ...})."
+)
+
+
+def reveal_event(
+    homdp: HOMDP, session: Session, states: Any, rewards: Any, labels: Any
+) -> Reveal | None:
+    """The event of a reveal; None if it says nothing new. Raises DataError with all problems."""
+    at = f"episode {session.id!r}"
+    found, problems = _states(homdp, session, states, at)
+    recorded = {
+        "rewards": _numbers("rewards", rewards, len(session.actions), problems),
+        "labels": _numbers("labels", labels, len(session.actions) + 1, problems),
+    }
+    if not problems:
+        noted = session.rewards if recorded["rewards"] is None else recorded["rewards"]
+        problems = _episode_problems(homdp, session, {**session.states, **found}, noted)
+    if problems:
+        raise DataError(f"reveal of {session.id!r}", problems)
+    new = {step: value for step, value in found.items() if session.states.get(step) != value}
+    fresh = {
+        name: values
+        for name, values in recorded.items()
+        if values is not None and values != getattr(session, name)
+    }
+    return Reveal(session.ordinal, new, **fresh) if new or fresh else None
+
+
+def _states(
+    homdp: HOMDP, session: Session, given: Any, at: str
+) -> tuple[dict[int, Value], list[Problem]]:
+    """The revealed states by step, from a mapping or a sequence of all states."""
+    last = len(session.actions) + 1
+    problems: list[Problem] = []
+    items = _items(given)
+    if items is None:
+        expected = "a sequence of states, or a dictionary {step: state, ...}"
+        return {}, [Problem("states", shown(given), expected, at=at)]
+    if len(items) != last and not isinstance(given, Mapping):
+        expected = f"{last} states: one per step and the state after the last action"
+        remedy = "For some of the states, pass a dictionary: {step: state, ...}."
+        return {}, [Problem("states", f"{len(items)} states", expected, remedy, at)]
+    found: dict[int, Value] = {}
+    for step, state in items:
+        place = f"{at}, step {step}" if is_count(step) else at
+        if not is_count(step) or step > last:
+            problems.append(Problem("states", f"step {shown(step)}", f"a step in 1..{last}", at=at))
+        elif state is None or state is np.ma.masked:
+            problems.append(Problem("states", "None", "a state", NEVER, place))
+        else:
+            found[int(step)], wrong = encode("states", state, homdp.spaces.states, place)
+            problems += wrong
+    return found, problems
+
+
+def _items(given: Any) -> list[tuple[Any, Any]] | None:
+    """Steps with their states; None if these are neither a mapping nor a sequence."""
+    if isinstance(given, Mapping):
+        return list(given.items())
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        return None
+    try:
+        return list(enumerate(given, start=1))
+    except TypeError:  # an array without axes
+        return None
+
+
+def _numbers(where: str, given: Any, length: int, problems: list[Problem]) -> list[float] | None:
+    """Recorded rewards or labels as plain numbers."""
+    if given is None:
+        return None
+    try:
+        array = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.full(0, np.nan)
+    if array.shape != (length,) or not np.isfinite(array).all() or np.ma.is_masked(given):
+        problems.append(Problem(where, shown(given), f"{length} finite numbers"))
+        return None
+    numbers: list[float] = array.tolist()
+    return numbers
+
+
+def _episode_problems(
+    homdp: HOMDP, session: Session, states: dict[int, Value], rewards: list[float] | None
+) -> list[Problem]:
+    """Problems of the whole episode with the states that are revealed so far."""
+    steps, spaces = range(1, len(session.actions) + 2), homdp.spaces
+    missing = [step not in states for step in steps]
+    blank: Any = next(iter(states.values()), None)
+    if blank is None:
+        return [Problem("states", "no state", "at least one state", at=f"episode {session.id!r}")]
+    filled = values_array([states.get(step, blank) for step in steps], spaces.states)
+    hidden = hide(filled, ~np.array(missing)) if any(missing) else filled
+    seen = values_array(session.observations, spaces.observations)
+    trajectory = Trajectory(seen, np.array(session.actions, dtype=np.int64))
+    assert session.ended is not None
+    noted = None if rewards is None else np.array(rewards)
+    episode = Episode(trajectory, hidden, noted, id=session.id, ended=session.ended)
+    try:
+        episodes = Episodes.of(episode, homdp)
+    except DataError as error:
+        return list(error.problems)
+    if not spaces.finite:
+        return []
+    problems = excluded_problems(episodes, homdp.structure.support, spaces)
+    return problems if any(missing) else problems + recorded_problems(homdp, episodes)
