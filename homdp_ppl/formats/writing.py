@@ -24,6 +24,7 @@ from homdp_ppl.precision import Array
 from homdp_ppl.storage.atomic import atomic_write
 
 FIRST = "# Written by homdp_ppl. Nothing is observed before the first action."
+MEANS = "# rewards: means of random rewards"
 HEADER = (
     "# Written by homdp_ppl. The first state is observed before the first action; "
     "tools that act first do not see this observation."
@@ -47,6 +48,9 @@ def write_pomdp(
     If observations depend on the previous action, the last observation must be one that is seen
     with certainty before the first action and never later. It is not part of the file;
     :func:`homdp_ppl.read_pomdp` adds it again.
+
+    The format has no random rewards: their means are written, and a comment says so. Optimal
+    policies and values are the same.
 
     Parameters
     ----------
@@ -90,6 +94,9 @@ def pomdp_text(model: HOMDP | World | POMDP, discount: float = 1.0) -> str:
     names = {"states": states, "actions": actions, "observations": seen}
     written = {kind: _legal(names[kind], KINDS[kind]) for kind in KINDS}
     notes = [*_notes(names, written), *_first_note(observations, seen, written["observations"])]
+    declared = model.homdp if isinstance(model, World) else model
+    if isinstance(declared, HOMDP) and declared.rewards.law is not None:
+        notes.append(MEANS)
     header = HEADER if len(seen) == len(observations) else FIRST
     lines = [header, *notes, f"discount: {_digits(discount)}", "values: reward"]
     for kind, letter in KINDS.items():

@@ -6,13 +6,16 @@ Finite worlds use tables and NumPy only. Other worlds use densities and JAX.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, final
 
 import jax
 import numpy as np
+from numpyro import handlers
 
 from homdp_ppl.core.spaces import Real, shape_of
-from homdp_ppl.declare.model import World
+from homdp_ppl.declare.model import HOMDP, World
+from homdp_ppl.declare.reward_law import reward_distribution
 from homdp_ppl.precision import Array, in_x64
 
 
@@ -28,8 +31,15 @@ class Draws(Protocol):
     def move(self, generator: np.random.Generator, state: Any, action: int, step: int) -> Any:
         """x_{h+1}."""
 
-    def reward(self, step: int, state: Any, observation: Any, action: int) -> float:
-        """r_h(x, y, a) in the user's units; steps are counted from 0."""
+    def reward(
+        self,
+        generator: np.random.Generator,
+        step: int,
+        state: Any,
+        observation: Any,
+        action: int,
+    ) -> float:
+        """r_h(x, y, a) in the user's units, drawn if it is random; steps are counted from 0."""
 
     def ends(self, state: Any) -> bool:
         """Whether the state is terminal."""
@@ -44,6 +54,16 @@ class TableDraws:
         self._initial, self._transition, self._emission = map(_cumulative, pomdp[:3])
         self._reward = pomdp.to_user(pomdp.reward, 1)
         self._terminal = pomdp.terminal.tolist()
+        self._outcomes: Array = np.zeros(0)
+        self._chances: Array = np.zeros(0)
+        self._law: _Law | None = None
+        law = world.homdp.rewards.law
+        if law is not None and law.form.outcomes is not None:
+            tables: Any = world.homdp.short_tables(world.parameters)
+            self._outcomes = law.form.outcomes
+            self._chances = _cumulative(np.asarray(tables.reward))
+        elif law is not None:
+            self._law = _Law(world)
 
     def first(self, generator: np.random.Generator) -> int:
         """x_1."""
@@ -60,14 +80,54 @@ class TableDraws:
         row = self._transition[step if len(self._transition) > 1 else 0, state, action]
         return bisect_right(row, generator.random())
 
-    def reward(self, step: int, state: int, observation: int, action: int) -> float:
-        """r_h(x, y, a) in the user's units."""
+    def reward(
+        self,
+        generator: np.random.Generator,
+        step: int,
+        state: int,
+        observation: int,
+        action: int,
+    ) -> float:
+        """r_h(x, y, a) in the user's units, drawn if it is random."""
+        if self._law is not None:
+            return self._law.draw(generator, step, state, observation, action)
         seen = observation if self._reward.shape[2] > 1 else 0
-        return float(self._reward[step, state, seen, action])
+        if not self._outcomes.size:
+            return float(self._reward[step, state, seen, action])
+        row = (step if len(self._outcomes) > 1 else 0, state, seen, action)
+        return float(self._outcomes[row][bisect_right(self._chances[row], generator.random())])
 
     def ends(self, state: int) -> bool:
         """Whether the state is terminal."""
         return bool(self._terminal[state])
+
+
+@final
+class _Law:
+    """Draws of rewards with a density, by JAX."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    @in_x64
+    def draw(
+        self, generator: np.random.Generator, step: int, state: int, seen: int, action: int
+    ) -> float:
+        """A reward in the user's units."""
+        homdp = self._world.homdp
+        one = homdp.cache.get("draw one reward", lambda: jax.jit(_one_reward(homdp)))
+        return float(one(dict(self._world.parameters), _key(generator), step, state, seen, action))
+
+
+def _one_reward(homdp: HOMDP) -> Callable[..., Array]:
+    def draw(
+        parameters: Mapping[str, Array], key: Array, h: Array, x: Array, y: Array, a: Array
+    ) -> Array:
+        with handlers.block(), handlers.seed(rng_seed=0), handlers.substitute(data=parameters):
+            law = reward_distribution(homdp.function().reward, homdp.spaces)
+        return law(h, x, y, a).sample(key)
+
+    return draw
 
 
 @final
@@ -107,7 +167,14 @@ class KeyedDraws:
         return self._plain(drawn, self._spaces.states)
 
     @in_x64
-    def reward(self, step: int, state: Any, observation: Any, action: int) -> float:
+    def reward(
+        self,
+        generator: np.random.Generator,
+        step: int,
+        state: Any,
+        observation: Any,
+        action: int,
+    ) -> float:
         """r_h(x, y, a) in the user's units."""
         seen = np.reshape(observation, shape_of(self._spaces.observations))
         inside = float(self._reward(self._numbers, step, state, seen, action))

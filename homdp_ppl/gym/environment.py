@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Dict, Discrete
 
 from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked, checked_but
@@ -34,7 +34,8 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
 
     The reward is 0 before the last step and then the return, the sum of all rewards, because r(x,
     a) would reveal x. Rewards are in the units of the declaration. No attribute of the environment
-    contains the latent states before the end.
+    contains the latent states before the end. Random rewards are drawn, from a stream of their own;
+    ``info["rewards"]`` contains them at the end.
 
     Parameters
     ----------
@@ -48,6 +49,10 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         door reveals where the tiger was. An agent that receives its rewards as input solves an
         easier problem than the HOMDP and can exceed the optimum. An agent that acts on observations
         and actions alone, and uses rewards only in training, cannot.
+    sensors
+        Return observations of several sensors as a dict {sensor: index}; the observation space is a
+        ``Dict`` of ``Discrete`` spaces. By default, an observation is one joint index in a
+        ``Discrete`` space. ``metadata["sensors"]`` has the names of the outcomes in both cases.
     render_mode
         With "ansi", ``render()`` shows the episode so far with the names of the world, and the
         latent states after the episode.
@@ -80,7 +85,11 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
 
     @checked_but("world", "render_mode")
     def __init__(
-        self, world: World, per_step: bool = False, render_mode: str | None = None
+        self,
+        world: World,
+        per_step: bool = False,
+        render_mode: str | None = None,
+        sensors: bool = False,
     ) -> None:
         problems = []
         if not isinstance(world, World):
@@ -88,14 +97,27 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
             problems.append(Problem("world", f"a {type(world).__name__}", "a World", remedy))
         if not (render_mode is None or (isinstance(render_mode, str) and render_mode == "ansi")):
             problems.append(Problem("render_mode", shown(render_mode), "None or 'ansi'"))
+        if sensors and isinstance(world, World) and not world.spaces.sensors:
+            expected = "a world with several sensors"
+            problems.append(Problem("sensors", "True", expected, "Leave it out."))
         if problems:
             raise DataError("HOMDPEnv", problems)
         self.spaces: Spaces = world.spaces
+        if world.spaces.sensors:
+            self.metadata = {**self.metadata, "sensors": dict(world.spaces.sensors)}
+        self.sensors = sensors
         self.per_step = per_step
         self.render_mode = render_mode
-        self.observation_space = _space(world.spaces.observations)
+        self.observation_space = (
+            Dict({name: Discrete(len(names)) for name, names in world.spaces.sensors.items()})
+            if sensors
+            else _space(world.spaces.observations)
+        )
         self.action_space = Discrete(len(world.spaces.actions))
         self._draws = draws_of(world)
+        self._random_rewards = world.homdp.rewards.law is not None
+        self._reward_generator: np.random.Generator | None = None
+        self._rewards: list[float] = []
         _STATES[self] = []
         self._observations: list[Any] = []
         self._actions: list[int] = []
@@ -117,12 +139,15 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         if seed is not None:
             refuse(DataError, "HOMDPEnv.reset", count_problems(0, seed=seed))
         super().reset(seed=None if seed is None else int(seed))
+        self._rewards = []
+        if self._random_rewards:  # a stream of their own: states and observations stay the same
+            self._reward_generator = self.np_random.spawn(1)[0]
         _STATES[self] = [self._draws.first(self.np_random)]
         before = len(self.spaces.actions)  # in place of the previous action
         self._observations = [self._draws.observe(self.np_random, _STATES[self][0], before, 0)]
         self._actions = []
         self._over = False
-        return self._observations[0], {}
+        return self._shown(self._observations[0]), {}
 
     def step(self, action: SupportsIndex) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take an action.
@@ -140,20 +165,20 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         state, seen = states[-1], self._observations[-1]
         self._actions.append(chosen)
         states.append(self._draws.move(self.np_random, state, chosen, h))
-        reward = self._draws.reward(h, state, seen, chosen) if self.per_step else 0.0
+        generator = self._reward_generator or self.np_random  # not used if rewards are known
+        earned = self._draws.reward(generator, h, state, seen, chosen)
+        self._rewards.append(earned)
+        reward = earned if self.per_step else 0.0
         self._over = h + 1 == H or self._draws.ends(states[-1])
         if not self._over:
             following = self._draws.observe(self.np_random, states[-1], chosen, h + 1)
             self._observations.append(following)
-            return following, reward, False, False, {}
+            return self._shown(following), reward, False, False, {}
         reward = reward if self.per_step else self._return()
-        return (
-            copy(self._observations[-1]),
-            reward,
-            True,
-            False,
-            {"latent_states": np.array(states)},
-        )
+        info = {"latent_states": np.array(states)}
+        if self._random_rewards:
+            info["rewards"] = np.array(self._rewards)
+        return self._shown(copy(self._observations[-1])), reward, True, False, info
 
     def render(self) -> str | None:
         """The episode so far with the names of the world; latent states only after its end."""
@@ -179,6 +204,14 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         _STATES[self] = state.pop("_states")
         self.__dict__.update(state)
 
+    def _shown(self, observation: Any) -> Any:
+        """An observation in the observation space."""
+        if not self.sensors:
+            return observation
+        sizes = [len(names) for names in self.spaces.sensors.values()]
+        places = np.unravel_index(observation, sizes)
+        return dict(zip(self.spaces.sensors, map(np.int64, places), strict=True))
+
     def _index(self, action: SupportsIndex) -> int:
         try:
             chosen = index(action)  # accepts NumPy integers; faster than action_space.contains
@@ -190,8 +223,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         return chosen
 
     def _return(self) -> float:
-        taken = zip(_STATES[self][:-1], self._observations, self._actions, strict=True)
-        return float(np.sum([self._draws.reward(h, *step) for h, step in enumerate(taken)]))
+        return float(np.sum(self._rewards))
 
 
 def _space(space: Space) -> Box | Discrete[np.int64]:

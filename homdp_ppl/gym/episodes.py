@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import gymnasium
 import numpy as np
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Dict, Discrete
 from numpy.typing import ArrayLike
 
 from homdp_ppl.core.arguments import count_problems
@@ -19,7 +19,9 @@ from homdp_ppl.core.graph_policy import check_policy, uniform_policy
 from homdp_ppl.core.policy import Policy, Trajectory, ask
 from homdp_ppl.core.pomdp_validation import spaces_of
 from homdp_ppl.core.randomness import choose
+from homdp_ppl.core.sensors import Sensors
 from homdp_ppl.core.spaces import HasSpaces, Real, Space, Spaces
+from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.precision import Array
 
@@ -47,8 +49,9 @@ def episodes_from(
     Parameters
     ----------
     env
-        An environment, possibly wrapped, with ``Discrete`` actions and observations, or with a
-        ``Box`` of observations if those of the model are real. All episodes must have the same
+        An environment, possibly wrapped, with ``Discrete`` actions and observations, with a
+        ``Box`` of observations if those of the model are real, or with a ``Dict`` of ``Discrete``
+        spaces if the model has several sensors. All episodes must have the same
         length H; the environment or a ``TimeLimit`` ends them. Only if the model has terminal
         states, episodes end early in these (``terminated``). The environment is seeded once and not
         closed.
@@ -61,7 +64,9 @@ def episodes_from(
     model
         The model of the episodes (a HOMDP, a World, a POMDP, or Spaces). Episodes must match its
         sizes and horizon. The environment need not have the observation that stands for the end.
-        Without a model, the first episode determines H, and all spaces are discrete.
+        Without a model, the first episode determines H, and all spaces are discrete. If rewards of
+        the model are random, the rewards of the environment are recorded: ``info["rewards"]`` at
+        the end if there is one, otherwise those of the steps.
     latent
         Where to find x_1 .. x_{L+1}, where L is the number of steps: a key of the last info, or a
         function of all L + 1 infos (from ``reset`` and from each step), such as
@@ -85,7 +90,7 @@ def episodes_from(
     Posterior of 'tiger' after 400 steps: conjugate
       accuracy in closed form
     """
-    spaces = _check(env, n, seed, model)
+    spaces = check_env(env, n, seed, model)
     actor = _uniform(spaces) if isinstance(policy, str) and policy == "uniform" else policy
     check_policy(actor, spaces)
     generator = np.random.default_rng([seed, 1])  # the environment uses the stream [seed]
@@ -93,19 +98,31 @@ def episodes_from(
     with separated(actor) as asked:
         for k in range(n):
             which = f"episode {k}"
-            record = _play(env, asked, generator, spaces, which, int(seed) if k == 0 else None)
+            record = play_once(env, asked, generator, spaces, which, int(seed) if k == 0 else None)
             if k == 0 and model is None and record.over:
                 spaces = spaces._replace(horizon=len(record.actions))
             declared = "as declared" if model is not None else "as in episode 0"
-            _check_length(record, spaces, which, declared)
-            states = _revealed(record, latent, spaces, which)
+            check_length(record, spaces, which, declared)
+            states = revealed_states(record, latent, spaces, which)
             ended = _ended(states, spaces) if spaces.terminal else "horizon"
             seen = Trajectory(np.array(record.observations), np.array(record.actions))
-            played.append(Episode(seen, states, ended=ended))
+            rewards = recorded_rewards(record) if has_random_rewards(model) else None
+            played.append(Episode(seen, states, rewards, ended=ended))
     if model is None:
         visited = 1 + max(int(episode.states.max()) for episode in played)
         spaces = spaces._replace(states=tuple(f"x{x}" for x in range(visited)))
     return Episodes.of(played, spaces)
+
+
+def has_random_rewards(model: HasSpaces | None) -> bool:
+    """Whether the rewards of a model are random, so that they have to be recorded."""
+    homdp = model.homdp if isinstance(model, World) else model
+    return isinstance(homdp, HOMDP) and homdp.rewards.law is not None
+
+
+def recorded_rewards(record: Record) -> Array:
+    """The rewards of an episode: from the last info if it has them, else those of the steps."""
+    return np.asarray(record.infos[-1].get("rewards", record.rewards), dtype=np.float64)
 
 
 def _uniform(spaces: Spaces) -> Policy:
@@ -115,7 +132,7 @@ def _uniform(spaces: Spaces) -> Policy:
     )
 
 
-def _check(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | None) -> Spaces:
+def check_env(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | None) -> Spaces:
     """Validate the arguments; return the spaces of the model or, without one, the environment."""
     if not isinstance(env, gymnasium.Env):
         remedy = (
@@ -138,6 +155,9 @@ def _check(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | N
                     )
                 )
             continue
+        if isinstance(wanted, Sensors) and _has_sensors(space, wanted):
+            names.append(wanted)
+            continue
         if not isinstance(space, Discrete):
             remedy = (
                 f"Number the {kind}s with a wrapper, such as "
@@ -159,28 +179,48 @@ def _check(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces | N
     return declared or Spaces((), names[0], names[1], LONGEST)
 
 
-class _Record(NamedTuple):
+class Record(NamedTuple):
+    """What happened in one episode of an environment."""
+
     observations: list[Any]
     actions: list[int]
     infos: Infos
+    rewards: list[float]
     over: bool
     terminated: bool
 
 
-def _play(
+def play_once(
     env: gymnasium.Env[Any, Any],
     policy: Policy,
     generator: np.random.Generator,
     spaces: Spaces,
     which: str,
     seed: int | None,
-) -> _Record:
-    """Play one episode until it ends or the horizon is reached."""
+) -> Record:
+    """Play one episode until it ends or the horizon is reached.
+
+    Parameters
+    ----------
+    env
+        The environment.
+    policy
+        The policy.
+    generator
+        Random numbers for the policy's actions.
+    spaces
+        The spaces of the model.
+    which
+        The episode, for errors.
+    seed
+        The seed of ``reset``, or None.
+    """
     first_action = _start(env.action_space)
     observation, info = env.reset(seed=seed)
     observations: list[Any] = []
     actions: list[int] = []
     infos = [dict(info)]
+    rewards: list[float] = []
     over = terminated = False
     while not over and len(actions) < spaces.horizon:
         if not env.observation_space.contains(observation):
@@ -192,10 +232,11 @@ def _play(
         observations.append(_seen(observation, env.observation_space, spaces.observations))
         chances = ask(policy, observations, actions, spaces)
         actions.append(int(choose(chances, generator.random())))
-        observation, _, terminated, truncated, info = env.step(actions[-1] + first_action)
+        observation, reward, terminated, truncated, info = env.step(actions[-1] + first_action)
+        rewards.append(float(reward))
         infos.append(dict(info))  # a copy: some environments reuse one dictionary
         over = bool(terminated or truncated)
-    return _Record(observations, actions, infos, over, bool(terminated))
+    return Record(observations, actions, infos, rewards, over, bool(terminated))
 
 
 def _start(space: gymnasium.Space[Any]) -> int:
@@ -206,10 +247,22 @@ def _seen(observation: Any, space: gymnasium.Space[Any], declared: Space) -> Any
     """Convert an observation for policies and posteriors."""
     if isinstance(declared, Real):
         return np.asarray(observation, dtype=np.float64).reshape(declared.shape)
+    if isinstance(declared, Sensors) and isinstance(space, Dict):
+        return declared.joint(
+            {name: int(k) - _start(space[name]) for name, k in observation.items()}
+        )
     return int(observation) - _start(space)
 
 
-def _check_length(record: _Record, spaces: Spaces, which: str, whose: str) -> None:
+def _has_sensors(space: gymnasium.Space[Any], sensors: Sensors) -> bool:
+    """Whether a space has the discrete outcomes of each sensor."""
+    return isinstance(space, Dict) and {
+        name: int(part.n) if isinstance(part, Discrete) else -1 for name, part in space.items()
+    } == {name: len(outcomes) for name, outcomes in sensors.sensors.items()}
+
+
+def check_length(record: Record, spaces: Spaces, which: str, whose: str) -> None:
+    """Raise an error for an episode whose length does not fit the model."""
     steps, horizon = len(record.actions), spaces.horizon
     if record.over and (steps == horizon or (spaces.terminal and record.terminated)):
         return
@@ -236,8 +289,8 @@ def _ended(states: Array, spaces: Spaces) -> Ended:
     return "terminal" if states[-1] in np.flatnonzero(spaces.ends) else "horizon"
 
 
-def _revealed(
-    record: _Record, latent: str | Callable[[Infos], ArrayLike], spaces: Spaces, which: str
+def revealed_states(
+    record: Record, latent: str | Callable[[Infos], ArrayLike], spaces: Spaces, which: str
 ) -> Array:
     """The latent states of a finished episode."""
     infos, horizon = record.infos, len(record.actions)

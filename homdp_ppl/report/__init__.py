@@ -7,6 +7,7 @@ from homdp_ppl._lazy import attach
 if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same at run time
     from homdp_ppl.report.checks import check_table, draw_check
     from homdp_ppl.report.classes import draw_versions, versions_of
+    from homdp_ppl.report.comparisons import comparison_table, differences_table
     from homdp_ppl.report.curves import draw_bands, draw_bracket, draw_curves, use_style
     from homdp_ppl.report.draws import draw_densities, draw_intervals, draw_shares
     from homdp_ppl.report.forest import draw_forest
@@ -22,7 +23,6 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same at run ti
     from homdp_ppl.report.radii import compare_radii, draw_radii, radius_table
     from homdp_ppl.report.studies import draw_episodes_to, draw_optimism
     from homdp_ppl.report.tables import (
-        comparison_table,
         decisions_table,
         models_table,
         revealed_table,
@@ -36,6 +36,7 @@ __all__ = [
     "compare_radii",
     "comparison_table",
     "decisions_table",
+    "differences_table",
     "draw_bands",
     "draw_beliefs",
     "draw_bounds",
@@ -75,6 +76,7 @@ __all__ = [
 _HOMES = {  # module: the public names that it defines
     "checks": "check_table draw_check",
     "classes": "draw_versions versions_of",
+    "comparisons": "comparison_table differences_table",
     "curves": "draw_bands draw_bracket draw_curves use_style",
     "draws": "draw_densities draw_intervals draw_shares",
     "forest": "draw_forest",
@@ -89,9 +91,7 @@ _HOMES = {  # module: the public names that it defines
     "program": "draw_program",
     "radii": "compare_radii draw_radii radius_table",
     "studies": "draw_episodes_to draw_optimism",
-    "tables": (
-        "comparison_table decisions_table models_table revealed_table seen_table theory_table"
-    ),
+    "tables": "decisions_table models_table revealed_table seen_table theory_table",
 }
 
 if not TYPE_CHECKING:

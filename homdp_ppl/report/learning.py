@@ -15,7 +15,7 @@ from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.precision import Array
 from homdp_ppl.report.formatting import BAND, COLOURS, colour_of, plain
 from homdp_ppl.report.labels import label_ends
-from homdp_ppl.study.summary import check_runs
+from homdp_ppl.study.by_rule import check_runs
 
 POINTS = 400  # of a curve, evenly spaced on its axis
 NOISE = 1e-9  # rounding error of a regret of 0
@@ -36,7 +36,7 @@ def draw_regret(
     axes: Axes | None = None,
     colours: Mapping[str, str] | None = None,
 ) -> Axes:
-    """Plot the exact regret of rules against episodes.
+    """Plot the regret of rules, what they lost in the episodes played, against episodes.
 
     Curves are means over the seeds; bands contain the central 90% of the seeds. Each curve is
     labelled with the name of its rule. Scales of existing axes are kept: for a logarithmic axis,
@@ -73,7 +73,7 @@ def draw_regret(
     ('tiger: mean and 90% band of 2 seeds', array([0.585, 1.171, 1.756]))
     >>> plt.close(axes.figure)
     """
-    axes, ends = _draw(runs, lambda run: run.regret, axes, colours)
+    axes, ends = _draw(runs, lambda run: run.lost_by_round, axes, colours)
     if axes.get_yscale() == "linear":
         # An estimated regret can be negative, and the regret of an oracle is 0 in all rounds.
         lowest, highest = axes.dataLim.intervaly

@@ -12,7 +12,7 @@ from homdp_ppl.core.checked import checked_but
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.report.formatting import colour_of, plain
-from homdp_ppl.study.summary import check_runs
+from homdp_ppl.study.by_rule import check_runs
 
 # distance of the first and the last rule of one prior, relative to the distance of priors
 APART = 0.36
@@ -70,7 +70,7 @@ def draw_priors(
     shifts = np.linspace(-APART / 2, APART / 2, len(runs)) if len(runs) > 1 else np.zeros(1)
     for k, ((rule, several), shift) in enumerate(zip(runs.items(), shifts, strict=True)):
         places = np.array([priors.index(prior) for prior in several]) + shift
-        regret = [np.array([run.regret[-1] for run in group]) for group in several.values()]
+        regret = [np.array([run.lost[-1] for run in group]) for group in several.values()]
         share = [
             np.array([run.was_optimistic.mean() for run in group]) for group in several.values()
         ]

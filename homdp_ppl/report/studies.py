@@ -15,7 +15,8 @@ from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.precision import Array
 from homdp_ppl.report.formatting import BAND, MARKS, colour_of, label_log, plain
 from homdp_ppl.report.labels import label_ends
-from homdp_ppl.study.summary import check_runs, episodes_to
+from homdp_ppl.study.by_rule import check_runs
+from homdp_ppl.study.summary import episodes_to
 
 # The axis is linear up to this excess, which may be negative, and logarithmic beyond.
 NARROW = 0.1

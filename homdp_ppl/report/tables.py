@@ -1,11 +1,12 @@
-"""Tables of episodes, models, plans, comparisons and bounds; print them with ``rich.print``."""
+"""Tables of episodes, models, plans and bounds; print them with ``rich.print``."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from rich import box
+import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
@@ -13,24 +14,11 @@ from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.plan import Plan
+from homdp_ppl.core.sensors import Sensors
 from homdp_ppl.core.spaces import describe, label_of
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import DataError, Problem, shown
-from homdp_ppl.study import Row
 from homdp_ppl.theory import Statement
-
-LEGEND = {  # the columns of comparison_table
-    "seeds": "number of completed runs",
-    "regret": "mean over the seeds, ± standard error",
-    "difference": "regret minus the regret of the first rule, paired by seed, with 95% interval",
-    "gap": "loss per episode of the last policy",
-    "optimistic": "share of rounds with an optimistic value of at least the optimum",
-    "excess": "optimistic value minus optimum, mean over the rounds",
-    "within {epsilon:g}": "episodes until the average gap stays below this value, median of the "
-    "seeds (-: not reached)",
-    "seconds": "run time, mean over the seeds",
-    "guarantee": "the kind of guarantee that is proved for the optimism of the rule",
-}
 
 
 @checked_but("episode")
@@ -60,15 +48,24 @@ def seen_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     """
     episode = _one(model, episode, revealed=False)
     table = Table(
-        "step", "observation", "action", title=escape(title) or None, title_justify="left"
+        "step", *_senses(model), "action", title=escape(title) or None, title_justify="left"
     )
     for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
-        table.add_row(
-            str(h + 1),
-            escape(label_of(y, model.spaces.observations)),
-            escape(model.spaces.actions[a]),
-        )
+        table.add_row(str(h + 1), *_sensed(y, model), escape(model.spaces.actions[a]))
     return table
+
+
+def _senses(model: HOMDP) -> list[str]:
+    """The columns of observations: one per sensor if there are several."""
+    return [escape(sensor) for sensor in model.spaces.sensors] or ["observation"]
+
+
+def _sensed(observation: Any, model: HOMDP) -> list[str]:
+    """An observation in these columns."""
+    space = model.spaces.observations
+    if isinstance(space, Sensors):
+        return [escape(name) for name in space.split(int(observation)).values()]
+    return [escape(label_of(observation, space))]
 
 
 def _one(model: HOMDP, episode: Episode, revealed: bool) -> Episode:
@@ -111,7 +108,7 @@ def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     table = Table(
         "step",
         "latent state",
-        "observation",
+        *_senses(model),
         "action",
         "reward",
         title=escape(title) or None,
@@ -120,9 +117,12 @@ def revealed_table(model: HOMDP, episode: Episode, title: str = "") -> Table:
     latent = [f"[bold]{escape(label_of(x, model.spaces.states))}[/]" for x in episode.states]
     rewards = model.rewards_of(episode)
     for h, (y, a) in enumerate(zip(episode.observations, episode.actions, strict=True)):
-        seen, done = escape(label_of(y, model.spaces.observations)), escape(model.spaces.actions[a])
-        table.add_row(str(h + 1), latent[h], seen, done, f"{rewards[h]:.2f}")
-    table.add_row("end", latent[-1], "", "return", f"{model.returns(episode):.2f}")
+        done = escape(model.spaces.actions[a])
+        earned = "not recorded" if np.isnan(rewards[h]) else f"{rewards[h]:.2f}"
+        table.add_row(str(h + 1), latent[h], *_sensed(y, model), done, earned)
+    total = "unknown" if np.isnan(rewards).any() else f"{model.returns(episode):.2f}"
+    nothing = [""] * len(_senses(model))
+    table.add_row("end", latent[-1], *nothing, "return", total)
     return table
 
 
@@ -190,132 +190,6 @@ def decisions_table(plan: Plan, rows: int = 6) -> Table:
                 f"{data['value']:.4f}",
             )
     return table
-
-
-@checked
-def comparison_table(
-    rows: Collection[Row],
-    title: str = "",
-    epsilon: float = 0.1,
-    width: int | None = None,
-    without: Collection[str] = (),
-) -> Table:
-    """Results of several rules in one world, as computed by ``study.summarise``.
-
-    The columns are:
-
-    - *seeds*: the number of runs, if it differs between rules;
-    - *regret*: the sum of the gaps of all episodes, mean over the seeds ± standard error;
-    - *difference*: the regret minus the regret of the first rule, paired by seed, with its 95%
-      interval;
-    - *gap*: the loss per episode of the last policy;
-    - *optimistic*: the share of optimistic rounds;
-    - *excess*: the optimistic value minus the optimum, mean over the rounds;
-    - *within 0.1*: the number of episodes until the average gap stays below ``epsilon``, median of
-      the seeds; a dash if it does not;
-    - *seconds*: the run time;
-    - *guarantee*: the kind of guarantee that is proved for the optimism of the rule.
-
-    Parameters
-    ----------
-    rows
-        The result of ``study.summarise``.
-    title
-        The title of the table.
-    epsilon
-        The value that was given to ``study.summarise``.
-    width
-        The width available, in characters. Columns that do not fit are left out. Default: all
-        columns.
-    without
-        Names of columns to leave out, for example so that several tables have the same columns.
-
-    Examples
-    --------
-    >>> from homdp_ppl import explorers, models, study
-    >>> from homdp_ppl.planners import history_tree
-    >>> world = models.load("tiger", horizon=2)
-    >>> runs = study.side_by_side(
-    ...     world,
-    ...     [explorers.oracle(world), explorers.uniform()],
-    ...     history_tree(),
-    ...     episodes=3,
-    ...     seeds=[0, 1],
-    ... )
-    >>> table = comparison_table(study.summarise(runs))
-    >>> (
-    ...     list(table.columns[0].cells),
-    ...     list(table.columns[2].cells),
-    ... )  # 3 * (1.852 - 1.2667), whatever the seed
-    (['oracle', 'uniform'], ['', '+1.76 (+1.76 to +1.76)'])
-    """
-    epsilon = float(epsilon)  # rational numbers cannot be formatted
-    heads = ("rule", *(head.format(epsilon=epsilon) for head in LEGEND))
-    near = f"within {epsilon:g}"
-    lines = [_compared(k, row) for k, row in enumerate(rows)]
-    columns = {head: [cells[k] for cells in lines] for k, head in enumerate(heads)}
-    if len(lines) < 2:
-        del columns["difference"]
-    if len({row.seeds for row in rows}) < 2:
-        del columns["seeds"]
-    widths = {
-        head: max(map(len, [head, *cells]))
-        for head, cells in columns.items()
-        if head not in without
-    }
-    # Leave out whole columns, in this order, instead of truncating numbers.
-    for head in ("seconds", "excess", near, "guarantee", "optimistic", "gap", "difference"):
-        if width is not None and sum(widths.values()) + 3 * len(widths) + 1 > width:
-            widths.pop(head, None)
-    table = Table(
-        title=escape(title) or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1)
-    )
-    for head, widest in widths.items():
-        words = head in ("rule", "guarantee")
-        table.add_column(head, justify="left" if words else "right", no_wrap=True, min_width=widest)
-    for k in range(len(lines)):
-        table.add_row(*(escape(columns[head][k]) for head in widths))
-    return table
-
-
-def _compared(k: int, row: Row) -> tuple[str, ...]:
-    """The cells of the k-th rule, in the order of ``LEGEND``."""
-    return (
-        row.rule,
-        str(row.seeds),
-        _with_error(row.regret, row.error),
-        "" if k == 0 else _with_interval(row.less, row.interval),
-        _short(max(row.gap, 0.0)),
-        "-" if math.isnan(row.optimistic) else f"{row.optimistic:.0%}",
-        "-" if math.isnan(row.width) else _short(row.width),
-        "-" if math.isinf(row.needed) else f"{row.needed:,.0f}",
-        f"{row.seconds:.2g}",
-        row.soundness.removeprefix("optimistic, ") + (", estimated" if row.estimated else ""),
-    )
-
-
-def _with_error(value: float, error: float) -> str:
-    return _short(value) if math.isnan(error) else f"{_short(value)} ± {_short(error, 2)}"
-
-
-def _with_interval(value: float, interval: tuple[float, float]) -> str:
-    if math.isnan(interval[0]):
-        return "-" if math.isnan(value) else _short(value, sign="+")
-    low, high = (_short(end, sign="+") for end in interval)
-    return f"{_short(value, sign='+')} ({low} to {high})"
-
-
-def _short(value: float, digits: int = 3, sign: str = "") -> str:
-    """A number with few digits, and without an exponent if it is below 10 million.
-
-    Examples
-    --------
-    >>> _short(482.1), _short(312.4, 2), _short(-1219.0, sign="+"), _short(-1e-15)
-    ('482', '312', '-1,219', '0')
-    """
-    value = round(value, 9) + 0.0  # the regret of an oracle may be -1e-15
-    text = f"{value:{sign}.{digits}g}"
-    return f"{value:{sign},.0f}" if "e+" in text and abs(value) < 1e7 else text
 
 
 @checked

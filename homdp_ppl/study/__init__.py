@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from homdp_ppl._lazy import attach
 
 if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same at run time
+    from homdp_ppl.study.differences import Difference, paired_difference, pairwise_differences
     from homdp_ppl.study.directory import StudyDirectory
     from homdp_ppl.study.memory import side_by_side
     from homdp_ppl.study.reading import read_runs
@@ -12,9 +13,10 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same at run ti
     from homdp_ppl.study.running import Finished, compare, resume
     from homdp_ppl.study.sources import find_planner, find_rule, find_world
     from homdp_ppl.study.specification import Study, Unit
-    from homdp_ppl.study.summary import Row, episodes_to, paired_difference, summarise
+    from homdp_ppl.study.summary import Row, episodes_to, summarise
 
 __all__ = [
+    "Difference",
     "Finished",
     "Row",
     "Study",
@@ -27,6 +29,7 @@ __all__ = [
     "find_rule",
     "find_world",
     "paired_difference",
+    "pairwise_differences",
     "read_runs",
     "resume",
     "side_by_side",
@@ -34,6 +37,7 @@ __all__ = [
 ]
 
 _HOMES = {  # public names by module
+    "differences": "Difference paired_difference pairwise_differences",
     "directory": "StudyDirectory",
     "memory": "side_by_side",
     "reading": "read_runs",
@@ -41,7 +45,7 @@ _HOMES = {  # public names by module
     "running": "Finished compare resume",
     "sources": "find_planner find_rule find_world",
     "specification": "Study Unit",
-    "summary": "Row episodes_to paired_difference summarise",
+    "summary": "Row episodes_to summarise",
 }
 
 if not TYPE_CHECKING:

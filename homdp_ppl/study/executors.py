@@ -214,14 +214,21 @@ class _Worker:
         self.future: Future[str]
 
     def begin(self, unit: Unit) -> None:
-        """Run a unit; starts a process if there is none."""
+        """Run a unit; starts a process if there is none, or if it died between two units."""
+        _rounds(self._directory, unit).unlink(missing_ok=True)
+        try:
+            self.future = self._submit(unit)
+        except TerminatedWorkerError:
+            self.end()
+            self.future = self._submit(unit)
+        self.unit = unit
+
+    def _submit(self, unit: Unit) -> Future[str]:
         if self._pool is None:
             watch = {"initializer": _watch, "initargs": (os.getpid(),)}
             self._pool = ProcessPoolExecutor(1, **watch, env=self._environment)
-        _rounds(self._directory, unit).unlink(missing_ok=True)
         with _interrupts_blocked():  # inherited by the new process: its parent handles Ctrl-C
-            self.future = self._pool.submit(_work_elsewhere, self._directory, unit)
-        self.unit = unit
+            return self._pool.submit(_work_elsewhere, self._directory, unit)
 
     def poll(self) -> bool:
         """Report new rounds; returns whether the unit has finished or failed."""

@@ -19,11 +19,11 @@ from homdp_ppl.core.pomdp import TIE
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.errors import DataError
 from homdp_ppl.learning.metrics import Saved
-from homdp_ppl.learning.record import Record
 from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.storage.blocks import Block
-from homdp_ppl.storage.journal import Journal, read_journal
+from homdp_ppl.storage.journal import Journal
 from homdp_ppl.storage.records import DamageError
+from homdp_ppl.storage.whole_journal import read_journal
 from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.specification import Unit
 from homdp_ppl.study.units import check_identity, to_record
@@ -190,8 +190,9 @@ def _check_record(path: Path, run: Saved, spaces: Spaces | None) -> None:
     if rounds > int(run.about["episodes"]) // per_round or len(run.played) != episodes:
         wrong.append(f"{rounds} rounds and {len(run.played)} episodes")
     kinds = {"values": "f", "optimistic": "f", "planned": "b", "plans": "i", "played": "f"}
-    for name in Record.__dataclass_fields__:
-        column, steps = getattr(record, name), {"observations": horizon, "actions": horizon}
+    kinds["rewards"] = "f"
+    steps = dict.fromkeys(("observations", "actions", "rewards"), horizon)
+    for name, column in record.columns.items():
         shape = {**steps, "states": horizon + 1}.get(name)
         real = spaces is None and name in ("observations", "states")
         kind = kinds.get(name, "if" if real else "i")

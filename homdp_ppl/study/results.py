@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,13 @@ import xarray as xr
 
 from homdp_ppl.core.checked import checked
 from homdp_ppl.learning.metrics import Saved
-from homdp_ppl.learning.record import Record
 from homdp_ppl.precision import Array
 from homdp_ppl.storage._system import printable
 from homdp_ppl.storage.atomic import atomic_write
 from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.reading import Runs, read_runs
 
-COLUMNS = ("value", "optimistic", "gap", "regret", "was_optimistic")
+COLUMNS = ("value", "optimistic", "gap", "regret", "lost", "was_optimistic")
 
 
 @checked
@@ -66,10 +64,10 @@ def digest_of(directory: StudyDirectory, runs: Runs) -> str:
         for run in several:
             left_out = {"study", "loop"} | (set() if run.rescaled else {"scale", "shift"})
             update([key, {k: v for k, v in run.about.items() if k not in left_out}])
-            for column in fields(Record):
-                if column.name != "plans":
-                    entries = np.ascontiguousarray(getattr(run.record, column.name))
-                    update([column.name, entries.dtype.str, entries.shape])
+            for name, column in run.record.columns.items():
+                if name != "plans":
+                    entries = np.ascontiguousarray(column)
+                    update([name, entries.dtype.str, entries.shape])
                     total.update(entries.tobytes())
     return total.hexdigest()
 
@@ -140,7 +138,14 @@ def _columns(run: Saved) -> Mapping[str, Array]:
     return dict(
         zip(
             COLUMNS,
-            (run.values, run.optimistic, run.gaps, run.regret, run.was_optimistic),
+            (
+                run.values,
+                run.optimistic,
+                run.gaps,
+                run.regret,
+                run.lost_by_round,
+                run.was_optimistic,
+            ),
             strict=True,
         )
     )

@@ -1,4 +1,4 @@
-"""Summaries of runs over the seeds: one row per rule, and paired differences with intervals."""
+"""Summaries of runs over the seeds: one row per rule."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
 
 from homdp_ppl.core.arguments import number_problems, refuse
 from homdp_ppl.core.checked import checked, checked_but
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.errors import DataError
+from homdp_ppl.explorers.explorer import PROVED
 from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.precision import Array
-
-LEVEL = 0.95  # level of the intervals
+from homdp_ppl.study.by_rule import check_runs
+from homdp_ppl.study.differences import paired_difference
 
 
 class Row(NamedTuple):
@@ -44,21 +44,32 @@ class Row(NamedTuple):
     rule: str
     soundness: str
     seeds: int
-    regret: float  # mean final regret
+    regret: float  # loss over all episodes played, mean over the seeds
     error: float  # standard error of the regret
+    per_episode: float  # mean loss of an episode played
+    per_policy: float  # mean gap of the rounds' policies: regret per policy, as in the theorems
     gap: float  # mean gap of the last round
     optimistic: float  # share of optimistic rounds; nan if a rule has no optimistic values
     width: float  # mean of optimistic value minus optimum, over all rounds
     needed: float  # episodes until the average regret stays below epsilon, median over the seeds
     seconds: float  # mean per run, without compilation
-    less: float  # regret minus that of the first rule, mean over common seeds
+    less: float  # regret minus that of the first rule, mean over common seeds and episodes
     interval: tuple[float, float]  # interval of that difference, paired by seed
     estimated: bool  # whether values are means of simulated episodes
+
+    @property
+    def guaranteed(self) -> bool:
+        """Whether optimism is proved for the rule, by a frequentist bound or by the posterior."""
+        return self.soundness.startswith(PROVED)
 
 
 @checked_but("runs")
 def summarise(runs: Mapping[str, Sequence[Measured]], epsilon: float = 0.1) -> list[Row]:
     """Summarise runs in one row per rule, with differences from the first rule.
+
+    Rules are compared by what they lost over the episodes played (``run.lost``). For HOP-V this
+    differs from the regret of the paper, which counts each of the K' = K / H policies once, without
+    its uniform actions. That regret per policy is ``per_policy``.
 
     Parameters
     ----------
@@ -90,7 +101,7 @@ def summarise(runs: Mapping[str, Sequence[Measured]], epsilon: float = 0.1) -> l
 
 
 def _row(name: str, runs: Sequence[Measured], first: Sequence[Measured], epsilon: float) -> Row:
-    regret = np.array([run.regret[-1] for run in runs])
+    regret = np.array([run.lost[-1] for run in runs])
     error = float(regret.std(ddof=1) / np.sqrt(len(regret))) if len(regret) > 1 else np.nan
     has_optimistic = np.array([np.isfinite(run.optimistic).all() for run in runs])
     less, interval = paired_difference(runs, first)
@@ -100,6 +111,8 @@ def _row(name: str, runs: Sequence[Measured], first: Sequence[Measured], epsilon
         len(runs),
         float(regret.mean()),
         error,
+        float(np.mean([run.lost[-1] / len(run.lost) for run in runs])),
+        float(np.mean([run.gaps.mean() for run in runs])),
         float(np.mean([run.gaps[-1] for run in runs])),
         float(np.mean([run.was_optimistic.mean() for run in runs]))
         if has_optimistic.all()
@@ -113,67 +126,6 @@ def _row(name: str, runs: Sequence[Measured], first: Sequence[Measured], epsilon
         interval,
         any(run.estimated for run in runs),
     )
-
-
-@checked
-def paired_difference(
-    runs: Sequence[Measured], others: Sequence[Measured]
-) -> tuple[float, tuple[float, float]]:
-    """Mean difference in final regret between runs with the same seeds, with its 95% interval
-    (Student's t).
-
-    Runs with the same seed use the same random numbers of the world, so much of the noise cancels.
-    An interval needs at least two common seeds.
-
-    Parameters
-    ----------
-    runs
-        The runs of one rule, one per seed.
-    others
-        The runs of another rule, one per seed.
-
-    Returns
-    -------
-    tuple
-        The mean of regret minus regret of the others, and the two ends of the interval; nan if
-        there are too few seeds.
-
-    Examples
-    --------
-    >>> from homdp_ppl import explorers, models, study
-    >>> from homdp_ppl.planners import history_tree
-    >>> world = models.load("tiger", horizon=2)
-    >>> runs = study.side_by_side(
-    ...     world,
-    ...     [explorers.oracle(world), explorers.uniform()],
-    ...     history_tree(),
-    ...     episodes=3,
-    ...     seeds=[0, 1],
-    ... )
-    >>> mean, (low, high) = paired_difference(runs["uniform"], runs["oracle"])
-    >>> round(mean, 3), round(high - low, 3)  # 3 * (1.852 - 1.2667) for every seed
-    (1.756, 0.0)
-    """
-    if not len(runs) or not len(others):
-        got = f"{len(runs)} and {len(others)} runs"
-        problem = Problem("runs", got, "at least one run of each rule")
-        raise DataError("paired_difference", [problem])
-    theirs = {run.about["seed"]: float(run.regret[-1]) for run in others}
-    differences = np.array(
-        [
-            float(run.regret[-1]) - theirs[run.about["seed"]]
-            for run in runs
-            if run.about["seed"] in theirs
-        ]
-    )
-    if len(differences) < 2:
-        return (float(differences.mean()) if len(differences) else np.nan), (np.nan, np.nan)
-    mean, error = (
-        float(differences.mean()),
-        float(differences.std(ddof=1) / np.sqrt(len(differences))),
-    )
-    reach = float(student.ppf((1 + LEVEL) / 2, len(differences) - 1)) * error
-    return mean, (mean - reach, mean + reach)
 
 
 @checked
@@ -206,46 +158,3 @@ def episodes_to(run: Measured, epsilon: float) -> float:
     far = np.flatnonzero(run.regret > float(epsilon) * rounds)
     last = int(far[-1]) + 1 if len(far) else 0  # last round whose average regret is too large
     return float((last + 1) * run.episodes_per_round) if last < len(rounds) else np.inf
-
-
-def check_runs(runs: Mapping[str, Sequence[Measured]], one_length: bool = True) -> None:
-    """Raise DataError unless every rule has runs with rounds.
-
-    Parameters
-    ----------
-    runs
-        The runs by rule.
-    one_length
-        Whether the runs of a rule must have the same number of rounds.
-    """
-    lists = isinstance(runs, Mapping) and all(
-        isinstance(several, Sequence) for several in runs.values()
-    )
-    if not lists or not all(
-        isinstance(run, Measured) for several in runs.values() for run in several
-    ):
-        got = (
-            "a mapping with other values than lists of runs"
-            if isinstance(runs, Mapping)
-            else f"a {type(runs).__name__}"
-        )
-        expected = "a list of runs for each rule: {name: [run, ...]}"
-        remedy = (
-            "For a study, study.read_runs(study.StudyDirectory.open(DIR)) returns them by "
-            "model, prior and rule."
-        )
-        raise DataError("runs", [Problem("runs", got, expected, remedy)])
-    problems = [] if runs else [Problem("runs", "no rules", "at least one rule with its runs")]
-    for name, several in runs.items():
-        lengths = {len(run.values) for run in several}
-        if not lengths:
-            problems.append(Problem(name, "no runs", "at least one run"))
-        elif 0 in lengths:
-            problems.append(
-                Problem(name, "runs without rounds", "at least one round", "Resume them.")
-            )
-        elif one_length and len(lengths) > 1:
-            got = f"runs of {min(lengths)} to {max(lengths)} rounds"
-            problems.append(Problem(name, got, "runs of equal length", "Resume them."))
-    if problems:
-        raise DataError("runs", problems)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.study.files import file_of
@@ -36,27 +36,52 @@ def user_files(study: Study) -> dict[str, Path]:
     return {text: file for text in texts if (file := file_of(text)) is not None}
 
 
+class Asking(NamedTuple):
+    """Who asks for consent, for errors."""
+
+    subject: str  # of the error
+    owner: str  # what names the files: "the study"
+    command: str  # a command in which files are listed
+
+
+RESUMING = Asking("resume", "the study", "homdp resume DIR")
+
+
 def trusted_texts(study: Study, trust: Trust) -> frozenset[str]:
-    """The models, rules and planners whose user files may be imported.
+    """The models, rules and planners of a study whose user files may be imported.
+
+    See :func:`trusted_files`.
+    """
+    return trusted_files(user_files(study), trust, RESUMING)
+
+
+def trusted_files(files: Mapping[str, Path], trust: Trust, asking: Asking) -> frozenset[str]:
+    """The texts whose user files may be imported.
 
     Parameters
     ----------
-    study
-        The study.
+    files
+        The user files by the text that names them.
     trust
         True for all files in or below the working directory, or the files, at any place.
+    asking
+        Who asks.
 
     Raises
     ------
     ParameterError
-        A file is not named by the study, or is not covered by ``trust=True``. Nothing was read.
+        A file is not one of these, or is not covered by ``trust=True``. Nothing was read.
     """
-    files = user_files(study)
     if trust is False:
         return frozenset()
     if trust is True:
         problems = [
-            Problem(text, str(file), "a file in or below the working directory", _consent_to(file))
+            Problem(
+                text,
+                str(file),
+                "a file in or below the working directory",
+                _consent_to(file, asking),
+            )
             for text, file in files.items()
             if not _is_below(file)
         ]
@@ -66,10 +91,12 @@ def trusted_texts(study: Study, trust: Trust) -> frozenset[str]:
             named = [Path(trust)] if isinstance(trust, str | os.PathLike) else [*map(Path, trust)]
         except TypeError:
             expected = "True, False, or the files that may be imported"
-            raise ParameterError("resume", [Problem("trust", repr(trust), expected)]) from None
+            raise ParameterError(
+                asking.subject, [Problem("trust", repr(trust), expected)]
+            ) from None
         known = {file.resolve() for file in files.values()}
         problems = [
-            Problem("file", str(file), f"a user file of the study: {_listed(files.values())}")
+            Problem("file", str(file), f"a user file of {asking.owner}: {_listed(files.values())}")
             for file in named
             if file.resolve() not in known
         ]
@@ -81,7 +108,7 @@ def trusted_texts(study: Study, trust: Trust) -> frozenset[str]:
         if files[text].suffix.lower() not in (".py", ".pomdp")
     ]
     if problems:
-        raise ParameterError("resume", problems)
+        raise ParameterError(asking.subject, problems)
     return found
 
 
@@ -121,8 +148,8 @@ def _is_below(file: Path) -> bool:
     )
 
 
-def _consent_to(file: Path) -> str:
-    return f"If you trust this file, list it: homdp resume DIR {shlex.quote(str(file))}."
+def _consent_to(file: Path, asking: Asking) -> str:
+    return f"If you trust this file, list it: {asking.command} {shlex.quote(str(file))}."
 
 
 def _listed(files: Iterable[Path]) -> str:

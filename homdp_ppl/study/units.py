@@ -24,8 +24,9 @@ from homdp_ppl.learning.replay import restore
 from homdp_ppl.learning.run import Run
 from homdp_ppl.learning.task import Request
 from homdp_ppl.storage.atomic import StorageError
-from homdp_ppl.storage.journal import Journal, read_journal
+from homdp_ppl.storage.journal import Journal
 from homdp_ppl.storage.records import DamageError
+from homdp_ppl.storage.whole_journal import read_journal
 from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.files import source_of
 from homdp_ppl.study.learners import learner
@@ -240,10 +241,9 @@ def journal_sink(directory: StudyDirectory, unit: Unit, seed: int) -> Iterator[J
 
 def to_arrays(record: Record) -> dict[str, Any]:
     """A record as arrays, with integers in the smallest sufficient type."""
-    columns = {name: getattr(record, name) for name in record.__dataclass_fields__}
     return {
         name: column if column.dtype.kind in "bf" else _short(column)
-        for name, column in columns.items()
+        for name, column in record.columns.items()
     }
 
 
@@ -251,6 +251,8 @@ def to_record(arrays: Mapping[str, Any]) -> Record:
     """A record from arrays; missing or inconsistent columns raise DataError."""
     columns = {}
     for name in Record.__dataclass_fields__:
+        if name not in arrays and name == "rewards":  # known rewards are not recorded
+            continue
         if name not in arrays:
             raise DataError("journal", [Problem("record", f"no {name}", "all columns of a record")])
         column = arrays[name]

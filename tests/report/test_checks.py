@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from homdp_ppl.posteriors import PredictiveCheck
-from homdp_ppl.posteriors.predictive import Statistics
+from homdp_ppl.posteriors.replication import Statistics
 from homdp_ppl.report import check_table, draw_check
 from tests.report.words import text_of
 from tests.worlds import world

@@ -115,6 +115,27 @@ def test_bad_units_fail_alone(tmp_path):
 
 
 @pytest.mark.slow
+def test_workers_killed_between_units(tmp_path, expected, monkeypatch):
+    begin, killed = executors._Worker.begin, []
+
+    def begin_after_death(worker, unit):
+        if worker._pool is not None and not killed:
+            killed.extend(worker._pool._processes)
+            for pid in killed:
+                os.kill(pid, signal.SIGKILL)
+            while worker._pool._flags.broken is None:
+                time.sleep(0.01)
+        begin(worker, unit)
+
+    monkeypatch.setattr(executors._Worker, "begin", begin_after_death)
+    done = study.compare(**ASKED, out=tmp_path / "study", workers=2)
+    assert killed
+    assert done.complete
+    assert not done.failed
+    assert study.digest(done.directory) == expected
+
+
+@pytest.mark.slow
 @pytest.mark.long
 def test_workers_killed_fifty_times(tmp_path, expected):
     check_kills(tmp_path / "study", expected, 50, kill_one, workers=2)

@@ -6,7 +6,7 @@ import pytest
 
 from homdp_ppl import study
 from homdp_ppl.storage.atomic import StorageError
-from homdp_ppl.storage.journal import read_journal
+from homdp_ppl.storage.whole_journal import read_journal
 from homdp_ppl.study.reading import read_run
 from tests.raising import raises
 from tests.study.forge import zygote

@@ -11,7 +11,8 @@ import pytest
 from homdp_ppl import HOMDPError, study
 from homdp_ppl.cli.main import main
 from homdp_ppl.storage.atomic import StorageError
-from homdp_ppl.storage.journal import Journal, read_journal
+from homdp_ppl.storage.journal import Journal
+from homdp_ppl.storage.whole_journal import read_journal
 from homdp_ppl.study import StudyDirectory
 from homdp_ppl.study.results import write_results
 from tests.raising import raises

@@ -9,7 +9,6 @@ import xarray as xr
 from scipy.stats import t as student
 
 from homdp_ppl import HOMDPError, ParameterError, learn, study
-from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.planners import history_tree
 from homdp_ppl.report.studies import draw_optimism
 from homdp_ppl.storage.atomic import StorageError
@@ -18,7 +17,6 @@ from homdp_ppl.study.learners import learner
 from homdp_ppl.study.reading import read_run
 from homdp_ppl.study.sources import find_again, parse_call
 from homdp_ppl.study.units import begin
-from tests.chances import believable
 from tests.raising import raises
 
 ASKED = {
@@ -344,45 +342,6 @@ def test_paired_differences_by_hand(done):
     assert second.interval == pytest.approx((gaps.mean() - reach, gaps.mean() + reach), abs=1e-14)
     assert (first.less, first.interval) == (0.0, (0.0, 0.0))
     assert first.regret == pytest.approx(np.mean([run.regret[-1] for run in runs["greedy"]]))
-
-
-def test_intervals_of_differences_cover():
-    """95% of 2,000 intervals contain the true difference, with a false-alarm rate of 1e-6.
-
-    Common random numbers make them narrow.
-
-    Planted bugs: seeds that are not paired give wide intervals, and normal quantiles instead of
-    Student's give too low a coverage.
-    """
-    generator = np.random.default_rng(0)
-    common, own = generator.normal(size=(2000, 8)), generator.normal(scale=0.3, size=(2, 2000, 8))
-
-    def intervals(shift=0):
-        """Centres and half-widths; a shift pairs different seeds."""
-        pairs = (
-            (fake(common[k] + own[0, k]), fake(np.roll(common[k], shift) + own[1, k] + 1.0))
-            for k in range(2000)
-        )
-        low, high = np.array([study.paired_difference(other, one)[1] for one, other in pairs]).T
-        return (low + high) / 2, (high - low) / 2
-
-    middle, half = intervals()
-    narrow = 0.5 * 2.3 * np.sqrt(2 / 8)
-    assert believable(np.abs(middle - 1.0) <= half, 0.95)
-    assert half.mean() < narrow < intervals(shift=1)[1].mean()
-    assert not believable(np.abs(middle - 1.0) <= half * 1.96 / student.ppf(0.975, 7), 0.95)
-
-
-def fake(regrets):
-    """Runs that have only a final regret."""
-
-    class Only(Measured):
-        about = regret = None
-
-        def __init__(self, seed, regret):
-            self.about, self.regret = {"seed": seed}, np.array([regret])
-
-    return [Only(seed, regret) for seed, regret in enumerate(regrets)]
 
 
 def test_saved_runs_can_be_drawn(done):

@@ -22,9 +22,10 @@ from homdp_ppl.report.page.model import (
     theory_section,
 )
 from homdp_ppl.report.page.progress import missing
-from homdp_ppl.report.page.tables import guarantee_table, results_table
+from homdp_ppl.report.page.tables import differences_table, guarantee_table, results_table
 from homdp_ppl.storage.atomic import atomic_write
 from homdp_ppl.study import StudyDirectory, summarise
+from homdp_ppl.study.differences import COVERS
 from homdp_ppl.study.reading import Runs
 from homdp_ppl.study.results import digest_of
 from homdp_ppl.study.specification import Unit
@@ -32,13 +33,23 @@ from homdp_ppl.study.specification import Unit
 TITLE = "Comparison of exploration rules"
 READING = {  # the columns of the tables of results
     "Regret": (
-        "the loss against the optimal policy, summed over all episodes; mean over the seeds."
+        "the loss against the optimal policy, summed over all episodes played; mean over the seeds."
     ),
     "Difference": (
-        "the regret minus the regret of the first rule, paired by seed, with a 95% interval "
-        "(Student's t)."
+        "the regret of a rule minus the regret of another rule, paired by seed and over the same "
+        f"episodes. {COVERS} The intervals are Student's, extended by an exact binomial interval "
+        "where the differences form two clusters."
     ),
-    "Gap": "the loss per episode of the policy of the last round.",
+    "p, p (Holm)": (
+        "the p-value of the sign-flip test, exact for all distributions if the two rules can be "
+        "exchanged, and with Holm's correction for all pairs of rules of the model."
+    ),
+    "Loss per episode, gap per policy": (
+        "the mean loss of an episode played, and the mean gap of the rounds' policies. They differ "
+        "for HOP-V, which plays each policy H times with a uniform action at one step."
+    ),
+    "Last gap": "the loss per episode of the policy of the last round.",
+    "Mark “guarantee”": "optimism is proved for the rule; see Guarantees.",
     "Optimistic": "the share of rounds whose optimistic value is at least the optimum.",
     "Excess": "the optimistic value minus the optimum, mean over the rounds.",
     "Episodes to average gap ε": (
@@ -158,6 +169,8 @@ def _result_parts(shown: list[Shown]) -> Iterator[Html]:
         )
         yield paragraph(_finding(one))
         yield results_table(one.ended, study.epsilon, caption)
+        if len(one.ended) > 1:
+            yield differences_table(one.ended)
     guaranteed = {rule: several for one in shown for rule, several in one.declared.items()}
     if guaranteed:
         yield tag("h3", text("Columns of the tables"))

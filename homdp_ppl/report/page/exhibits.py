@@ -18,7 +18,7 @@ import xarray as xr
 from homdp_ppl.report.forest import Entry
 from homdp_ppl.report.radii import AXES, ESTIMATES, RULES
 from homdp_ppl.storage.atomic import StorageError
-from homdp_ppl.storage.journal import read_journal, write_facts
+from homdp_ppl.storage.whole_journal import read_journal, write_facts
 from homdp_ppl.study import StudyDirectory
 from homdp_ppl.study.directory import slug
 from homdp_ppl.study.results import digest_of

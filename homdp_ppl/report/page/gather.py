@@ -45,7 +45,8 @@ def gather(study: Study, world: World, unit: Unit, run: Saved) -> Exhibit:
         The run and its unit.
     """
     record = run.record
-    episodes = Episodes(record.observations, record.actions, record.states)
+    parts = record.observations, record.actions, record.states
+    episodes = Episodes(*parts, rewards=record.rewards)
     return Exhibit(
         _or_reason(lambda: _tree(study, world, unit, run)),
         _or_reason(lambda: _forest(world, episodes)),

@@ -85,7 +85,7 @@ class Shown:
         pool = self.ended or self.declared
         learned = {rule: several for rule, several in pool.items() if not takes_world(rule)} or pool
         rule = min(
-            learned, key=lambda name: float(np.mean([run.regret[-1] for run in learned[name]]))
+            learned, key=lambda name: float(np.mean([run.lost[-1] for run in learned[name]]))
         )
         return rule, learned[rule][0]
 
@@ -121,7 +121,7 @@ def regret_section(shown: Shown) -> Html:
         else ""
     )
     ends = "; ".join(
-        f"{name} {number(float(np.mean([run.regret[-1] for run in group])))}"
+        f"{name} {number(float(np.mean([run.lost[-1] for run in group])))}"
         for name, group in runs.items()
     )
     return picture(
@@ -190,7 +190,7 @@ def prior_section(shown: Shown) -> Html:
             class_="note",
         )
     means = "; ".join(
-        f"{rule}, {prior} {number(float(np.mean([run.regret[-1] for run in group])))}"
+        f"{rule}, {prior} {number(float(np.mean([run.lost[-1] for run in group])))}"
         for rule, several in shown.by_prior.items()
         for prior, group in several.items()
     )

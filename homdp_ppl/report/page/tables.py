@@ -12,7 +12,7 @@ from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.learning.metrics import Saved
 from homdp_ppl.report.formatting import counted
 from homdp_ppl.report.page.html import Html, exact, number, table, tag, text
-from homdp_ppl.study import Row, summarise
+from homdp_ppl.study import Row, pairwise_differences, summarise
 
 SCALED = "none (scaled bonuses)"
 GUARANTEES = {
@@ -46,7 +46,9 @@ def results_table(runs: Mapping[str, Sequence[Saved]], epsilon: float, caption: 
         "seeds",
         "regret ± standard error",
         f"difference from {rows[0].rule} [95%]",
-        "gap",
+        "loss per episode",
+        "gap per policy",
+        "last gap",
         "optimistic",
         "excess",
         f"episodes to average gap {epsilon:g}",
@@ -61,20 +63,47 @@ def _cells(row: Row, first: bool) -> list[Html]:
         for word, holds in (("scaled", row.soundness == SCALED), ("estimated", row.estimated))
         if holds
     ]
-    name = Html(
-        text(row.rule) + "".join(" " + tag("span", text(word), class_="mark") for word in marks)
-    )
     return [
-        name,
+        named(row.rule, row.guaranteed, *marks),
         text(row.seeds),
         with_error(row),
-        text("-") if first else difference(row),
+        text("-") if first else difference(row.less, row.interval),
+        exact(row.per_episode),
+        exact(row.per_policy),
         exact(row.gap),
         share(row.optimistic),
         exact(row.width),
         exact(row.needed, "not reached" if math.isinf(row.needed) else f"{row.needed:,.0f}"),
         exact(row.seconds, f"{row.seconds:.2g}"),
     ]
+
+
+def named(rule: str, guaranteed: bool, *marks: str) -> Html:
+    """The name of a rule, with a mark if optimism is proved for it, and other marks."""
+    words = (*(("guarantee",) if guaranteed else ()), *marks)
+    return Html(text(rule) + "".join(" " + tag("span", text(w), class_="mark") for w in words))
+
+
+def differences_table(runs: Mapping[str, Sequence[Saved]]) -> Html:
+    """The paired differences of all pairs of rules in one model."""
+    rows = [
+        [
+            Html(" - ".join(map(named, (one.rule, one.other), one.guaranteed))),
+            text(one.seeds),
+            difference(one.mean, one.interval),
+            text(one.clusters),
+            chance(one.p_value),
+            chance(one.adjusted),
+        ]
+        for one in pairwise_differences(runs)
+    ]
+    head = ["pair", "seeds", "difference [95%]", "clusters", "p", "p (Holm)"]
+    return table(head, rows, "Paired differences of all pairs of rules")
+
+
+def chance(p: float) -> Html:
+    """A p-value."""
+    return exact(p, "-" if math.isnan(p) else f"{p:.2g}" if p >= 1e-4 else "< 0.0001")
 
 
 def with_error(row: Row) -> Html:
@@ -86,11 +115,11 @@ def with_error(row: Row) -> Html:
     )
 
 
-def difference(row: Row) -> Html:
-    """The paired difference, with its interval if there are several seeds."""
-    low, high = row.interval
-    sign = "+" if row.less > 0 and number(row.less) != "0" else ""
-    mean = exact(row.less, sign + number(row.less))
+def difference(value: float, interval: tuple[float, float]) -> Html:
+    """A paired difference, with its interval if there are several seeds."""
+    low, high = interval
+    sign = "+" if value > 0 and number(value) != "0" else ""
+    mean = exact(value, sign + number(value))
     return mean if math.isnan(low) else Html(f"{mean} [{exact(low)}, {exact(high)}]")
 
 
@@ -103,7 +132,7 @@ def guarantee_table(runs: Mapping[str, Sequence[Saved]]) -> Html:
     """The guarantee of each rule in words."""
     found = {name: str(several[0].about["soundness"]) for name, several in runs.items()}
     rows = [
-        [text(name), text(GUARANTEES.get(soundness, soundness))]
+        [named(name, runs[name][0].guaranteed), text(GUARANTEES.get(soundness, soundness))]
         for name, soundness in found.items()
     ]
     return wordy(
@@ -126,12 +155,13 @@ def prior_table(runs: Mapping[str, Mapping[str, Sequence[Saved]]], epsilon: floa
         for k, row in enumerate(summarise(several, epsilon)):
             cells = (
                 with_error(row),
-                text("-") if k == 0 else difference(row),
+                text("-") if k == 0 else difference(row.less, row.interval),
                 exact(row.gap),
                 share(row.optimistic),
                 exact(row.width),
             )
-            rows.append([text(f"{rule}, {row.rule}"), text(row.seeds), *cells])
+            name = named(f"{rule}, {row.rule}", row.guaranteed)
+            rows.append([name, text(row.seeds), *cells])
     head = [
         "rule, prior",
         "seeds",
@@ -152,11 +182,11 @@ def theory_tables(spaces: Spaces, runs: Mapping[str, Sequence[Saved]], episodes:
     statements = theory.report(spaces, episodes, DELTA, scale=scale)
     bound = next(row for row in statements if row.name == "regret of HOP-B")
     most = {
-        name: (several[0].optimum - low) * len(several[0].values) for name, several in runs.items()
+        name: (several[0].optimum - low) * len(several[0].lost) for name, several in runs.items()
     }
     measured = [
         [
-            text(row.rule),
+            named(row.rule, row.guaranteed),
             exact(row.regret),
             exact(most[row.rule]),
             exact(bound.value),

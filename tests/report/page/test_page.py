@@ -17,6 +17,7 @@ from homdp_ppl.report.page import write_page
 from homdp_ppl.report.page.model import Shown, calibration
 from homdp_ppl.report.page.progress import complete_runs, drawable, missing
 from homdp_ppl.report.studies import draw_optimism
+from homdp_ppl.study.differences import COVERS
 from homdp_ppl.study.specification import Unit
 
 VOID = {"meta", "img", "br", "link", "hr", "input"}
@@ -158,6 +159,8 @@ def test_numbers_are_those_of_the_summary(page, done):
             row.regret,
             row.error,
             *differences,
+            row.per_episode,
+            row.per_policy,
             row.gap,
             row.optimistic,
             row.width,
@@ -174,8 +177,20 @@ def test_scaled_bonuses_are_labelled(page):
     source, _ = page
     assert '<th scope="row">hop_b:scale=0.1 <span class="mark">scaled</span></th>' in source
     assert "bonuses are scaled, which voids the guarantee" in source
-    assert '<th scope="row">tight <span' not in source
+    assert '<th scope="row">tight <span class="mark">guarantee</span></th>' in source
+    assert '<th scope="row">posterior_sampling</th>' in source
     assert "estimated</span>" not in source
+
+
+def test_differences_of_all_pairs(page, done):
+    """Every pair of rules with its interval and p-values; what intervals cover is stated."""
+    source, reader = page
+    runs = {rule: done.runs["tiger", "declared", rule] for rule in RULES}
+    found = [float(str(element["value"])) for element in reader.all("data")]
+    for one in study.pairwise_differences(runs):
+        wanted = [one.mean, *one.interval, one.p_value, one.adjusted]
+        assert any(found[k : k + 5] == wanted for k in range(len(found)))
+    assert COVERS.partition(".")[0] in source
 
 
 def test_page_of_an_incomplete_study(done, tmp_path):
