@@ -30,6 +30,7 @@ THEMES = {  # sections for the names at the root; other names are listed under "
     ),
     "Planning": ("Plan", "make_plan"),
     "Learning": ("learn", "Run", "Mixture"),
+    "Live systems": ("Agent", "LiveEpisode", "explain"),
     "Errors": (
         "HOMDPError",
         "Problem",
@@ -41,6 +42,7 @@ THEMES = {  # sections for the names at the root; other names are listed under "
         "PlanningError",
         "PolicyError",
         "StorageError",
+        "HindsightWarning",
     ),
     "Precision": ("x64",),
 }
