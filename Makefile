@@ -10,7 +10,7 @@ VENV := $(if $(filter $(VERSION),$(call version,$(DEFAULT))),.venv,.venv-$(VERSI
 BIN := $(VENV)/bin
 CONSTRAINTS := $(or $(wildcard constraints/python$(VERSION).txt),constraints/python3.12.txt)
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
-QUICK := decorator contract learn closed_form dataset diagnostics imports public packaging
+QUICK := decorator contract learn closed_form dataset diagnostics arviz imports public packaging
 
 ifeq ($(VERSION),)
 $(error cannot run $(PYTHON). Choose another Python, as in: make test PYTHON=/path/to/python)

@@ -3,6 +3,7 @@ hindsight.
 
 Declare a problem with ``homdp`` or ``tabular`` and fix its parameters to get a world. ``learn``
 simulates an exploration rule from ``explorers`` in this world, with a planner from ``planners``.
+An ``Agent`` learns in a live system, whose parameters are unknown.
 ``models`` contains example worlds, ``study`` compares rules, and ``report`` draws figures.
 
 Each public name is loaded on first use. Importing this package is therefore fast, and JAX,
@@ -27,6 +28,9 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
         study,
         theory,
     )
+    from homdp_ppl.agent.agent import Agent
+    from homdp_ppl.agent.explanation import explain
+    from homdp_ppl.agent.live import LiveEpisode
     from homdp_ppl.core.counts import Counts
     from homdp_ppl.core.episode import Episode
     from homdp_ppl.core.episodes import Episodes
@@ -43,6 +47,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
     from homdp_ppl.errors import (
         DataError,
         DeclarationError,
+        HindsightWarning,
         HOMDPError,
         InferenceError,
         ParameterError,
@@ -64,6 +69,7 @@ __version__ = "0.1.0"
 __all__ = [
     "HOMDP",
     "POMDP",
+    "Agent",
     "BlindPolicy",
     "Counts",
     "DataError",
@@ -72,8 +78,10 @@ __all__ = [
     "Episodes",
     "GraphPolicy",
     "HOMDPError",
+    "HindsightWarning",
     "InferenceError",
     "Kernels",
+    "LiveEpisode",
     "Mixture",
     "ParameterError",
     "Plan",
@@ -93,6 +101,7 @@ __all__ = [
     "confidence",
     "evaluate",
     "evaluation",
+    "explain",
     "explorers",
     "formats",
     "gym",
@@ -118,6 +127,9 @@ _HOMES = {  # module: the public names that it defines
     "": (
         "confidence evaluation explorers formats gym models planners posteriors report study theory"
     ),
+    "agent.agent": "Agent",
+    "agent.explanation": "explain",
+    "agent.live": "LiveEpisode",
     "core.counts": "Counts",
     "core.episode": "Episode",
     "core.episodes": "Episodes",
@@ -132,7 +144,7 @@ _HOMES = {  # module: the public names that it defines
     "declare.model": "HOMDP",
     "declare.world": "World",
     "errors": (
-        "DataError DeclarationError HOMDPError InferenceError ParameterError "
+        "DataError DeclarationError HindsightWarning HOMDPError InferenceError ParameterError "
         "PlanningError PolicyError Problem SpacesError"
     ),
     "evaluation.exact": "evaluate",

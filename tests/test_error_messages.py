@@ -108,7 +108,8 @@ MISTAKES = {
         ParameterError,
         "learn: 1 problem\n"
         "  1. world: got a BlackBox; expected a World. learn simulates a World: a declaration with "
-        "fixed parameters, homdp.at(...). It cannot interact with an external system.",
+        "fixed parameters, homdp.at(...). To learn in an external system, use "
+        "Agent(homdp, explorer, planner).",
     ),
     "learn with a declaration": (
         lambda: learn_in(world("tiger").homdp),

@@ -25,7 +25,7 @@ from tests.mistakes.things import tiger
 from tests.planners.exact import random_pomdp
 
 # Records: what they hold is validated when it is used (in learning, and in backups).
-RECORDS = {"explorers.Proposal", "explorers.Pairs", "confidence.Moments"}
+RECORDS = {"explorers.Proposal", "explorers.Pairs", "confidence.Moments", "confidence.Sets"}
 # A support is a pattern of entries that can be non-zero: its rows need not be probabilities.
 PATTERNS = {"planners.Support.of"}
 ANYTHING = {"explorers.Objective.root"}  # calls a function of the user with any declaration

@@ -1,6 +1,8 @@
 """The code of the README runs and gives the results that it states."""
 
+import contextlib
 import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +13,12 @@ CODE = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
 
 
 @pytest.fixture(scope="module")
-def names():
+def names(tmp_path_factory):
     """The variables after all blocks have run in order."""
     found = {}
-    for code in CODE:
-        exec(compile(code, "README.md", "exec"), found)
+    with contextlib.chdir(tmp_path_factory.mktemp("readme")):
+        for code in CODE:
+            exec(compile(code, "README.md", "exec"), found)
     return found
 
 
@@ -33,9 +36,22 @@ def test_the_longer_example(names):
         "\n#", "\n"
     ).rstrip().replace("\n   ", "\n  ")
     assert np.round([names["plan"].value, names["plan"].upper], 3).tolist() == [3.704, 3.704]
-    assert len(CODE) == 2
 
 
-def test_links_exist():
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", README.read_text())
-    assert [link for link in links if not (README.parent / link).exists()] == []
+def test_the_agent(names):
+    agent = names["agent"]
+    assert len(names["actions"]) == 4
+    assert agent.pending == ()
+    assert repr(agent.posterior).splitlines()[0] in CODE[2]
+    assert len(CODE) == 3
+
+
+def test_links_are_absolute_and_exist():
+    """A package index shows the README without the files around it."""
+    project = tomllib.loads((README.parent / "pyproject.toml").read_text())["project"]
+    links = re.findall(r"\]\(([^)#]+)", README.read_text())
+    assert [link for link in links if not link.startswith("https://")] == []
+    inside = re.compile(re.escape(project["urls"]["Source"]) + "/(?:blob|raw)/main/(.+)")
+    paths = [found.group(1) for link in links if (found := inside.match(link))]
+    assert len(paths) > 20
+    assert [path for path in paths if not (README.parent / path).exists()] == []

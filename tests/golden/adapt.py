@@ -75,8 +75,9 @@ def transition_table(pomdp: Any) -> np.ndarray:
 
 
 def emission_table(pomdp: Any) -> np.ndarray:
-    """Probabilities of the observations, (X, Y)."""
-    return np.asarray(pomdp.emission)[..., 0, 0, :, :]
+    """Probabilities of the observations, (X, Y), or (A + 1, X, Y) by the previous action."""
+    emission = np.asarray(pomdp.emission)[..., 0, :, :, :]
+    return emission if emission.shape[-3] > 1 else emission[..., 0, :, :]
 
 
 def reward_table(pomdp: Any) -> np.ndarray:
@@ -169,8 +170,9 @@ def lemma(policy: Any, world: Any, other: Any) -> Arrays:
 
 
 def plan_of(planner: Any, world: Any) -> Any:
-    """A plan for the tables of a world."""
-    return planner(numbers(world))
+    """A plan for the tables of a world, with its allowed actions."""
+    allowed = world.homdp.allowed
+    return planner(numbers(world)) if allowed is None else planner(numbers(world), allowed=allowed)
 
 
 def bounds_of(world: Any) -> Arrays:

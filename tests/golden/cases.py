@@ -130,6 +130,7 @@ RULES: dict[str, Callable[[str], Any]] = {
     "hop_b_class": lambda name: explorers.hop_b_class(members(name, 4)),
     "hop_v": lambda name: explorers.hop_v(members(name, 3), members(name, 4), delta=0.5),
     "hop_v_mass": lambda name: explorers.hop_v(members(name, 3), members(name, 4), mass=0.8),
+    "anytime": lambda name: explorers.anytime(),
     "tight": lambda name: explorers.tight(),
     "quantile_bonus": lambda name: explorers.quantile_bonus(),
     "quantile_bonus_bound": lambda name: explorers.quantile_bonus(bound=True),
@@ -336,20 +337,25 @@ for _which in ("uniform", "oracle", "posterior_sampling", "hop_v"):
 
 # 3. Plans
 
-SHORT = {"hallway": 2, "rocksample": 3}
+SHORT = {"hallway": 2, "rocksample": 3, "diagnosis": 3}
+SMALL: dict[str, dict[str, Any]] = {"diagnosis": {"tests": 4, "horizon": 3}}
 PLANNERS: dict[str, Callable[[], Any]] = {
     "history_tree": lambda: TREE,
     "alpha_vectors": planners.alpha_vectors,
     "bounded_search": planners.bounded_search,
     "auto": planners.auto,
 }
-TOO_LARGE = {("rocksample", "alpha_vectors"), ("hallway", "alpha_vectors")}
+LEFT_OUT = {  # too large, or unable to restrict actions
+    ("rocksample", "alpha_vectors"),
+    ("hallway", "alpha_vectors"),
+    ("diagnosis", "alpha_vectors"),
+}
 
 
 @cache
 def zoo(name: str) -> Any:
-    """A world of the zoo with its default options."""
-    return models.load(name)
+    """A world of the zoo, most with default options."""
+    return models.load(name, **SMALL.get(name, {}))
 
 
 @cache
@@ -365,7 +371,7 @@ def plans(name: str) -> Arrays:
     """Value and upper bound of every planner, and the policy of the history tree."""
     found: Arrays = {}
     for planner, make in PLANNERS.items():
-        if (name, planner) in TOO_LARGE:
+        if (name, planner) in LEFT_OUT:
             continue
         plan = adapt.plan_of(make(), short(name))
         found |= {f"{planner}.value": plan.value, f"{planner}.upper": plan.upper}

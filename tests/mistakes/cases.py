@@ -16,6 +16,7 @@ import matplotlib.pyplot as plt
 
 from homdp_ppl.precision import x64
 from tests.mistakes import (
+    recipes_agent,
     recipes_core,
     recipes_learning,
     recipes_maths,
@@ -56,6 +57,7 @@ def recipes() -> tuple[Recipe, ...]:
         recipes_learning.acting,
         recipes_learning.believing,
         recipes_learning.learning,
+        recipes_agent.agents,
         recipes_rules.rules,
         recipes_rules.planning,
         recipes_rules.files,

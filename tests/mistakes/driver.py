@@ -7,6 +7,7 @@ import os
 import queue
 import subprocess
 import sys
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -60,9 +61,10 @@ def _lines(seed: int, first: int, calls: int, prefix: str) -> Iterator[dict[str,
         prefix,
     ]
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    place = tempfile.TemporaryDirectory()  # some mistakes are valid names of files
     child = subprocess.Popen(
         command,
-        cwd=ROOT,
+        cwd=place.name,
         env={**os.environ, "PYTHONPATH": path},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -83,6 +85,7 @@ def _lines(seed: int, first: int, calls: int, prefix: str) -> Iterator[dict[str,
         child.wait()
         reader.join()
         child.stdout.close()
+        place.cleanup()
 
 
 def _read(stream: Any, said: queue.Queue[str]) -> None:

@@ -22,11 +22,13 @@ NOT_CALLED = {
     "x64",
     "Learner.traced",
     "Run",  # results, created only by the library
+    "LiveEpisode",
     "Posterior",
     "posteriors.PredictiveCheck",
     "study.Finished",
     "study.StudyDirectory",
     "study.Row",
+    "study.Difference",
     "planners.OnlinePolicy",  # created only by particle_tree, from private parts
     "explorers.State",  # a pytree that JAX flattens and unflattens
     "gym.HOMDPEnv.np_random",

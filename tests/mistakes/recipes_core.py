@@ -99,6 +99,12 @@ def declaring() -> Iterator[Recipe]:
     yield recipe("HOMDP.sample_prior", model.sample_prior, key=KEY)
     yield recipe("HOMDP.tables", model.tables, parameters={"accuracy": 0.8}, free="parameters")
     yield recipe(
+        "HOMDP.counted_tables",
+        model.counted_tables,
+        parameters={"accuracy": 0.8},
+        free="parameters",
+    )
+    yield recipe(
         "HOMDP.short_tables", model.short_tables, parameters={"accuracy": 0.8}, free="parameters"
     )
     yield recipe("HOMDP.with_horizon", model.with_horizon, horizon=3)
@@ -143,7 +149,7 @@ def declaring() -> Iterator[Recipe]:
     )
     yield recipe("Spaces.entry", tiger.spaces.entry, table="emission", index=[0, 1])
     yield from reading(
-        "Spaces", tiger.spaces, *["ends", "finite", "form", "names", "sizes", "spaces"]
+        "Spaces", tiger.spaces, *["ends", "finite", "form", "names", "sensors", "sizes", "spaces"]
     )
 
 
@@ -201,7 +207,7 @@ def numbers() -> Iterator[Recipe]:
     yield recipe("Counts.add", counts.add, episode=one)
     yield recipe("Counts.of", Counts.of, episodes=episodes, model=tiger)
     yield recipe("Counts.zero", Counts.zero, model=tiger)
-    yield from reading("Counts", counts, "form", "state_action", "visits")
+    yield from reading("Counts", counts, "form", "reward", "state_action", "visits")
     trajectory = Trajectory(one.observations, one.actions)
     yield record("Trajectory", Trajectory, observations=one.observations, actions=one.actions)
     yield record("Episode", Episode, trajectory=trajectory, states=one.states)

@@ -126,11 +126,12 @@ def believing() -> Iterator[Recipe]:
     yield recipe("Posterior.parameters", belief.parameters, key=KEY, n=3)
     yield recipe("Posterior.require_quantiles", belief.require_quantiles)
     yield recipe("Posterior.require_rows", belief.require_rows)
+    yield recipe("Posterior.to_arviz", belief.to_arviz, episodes=things.episodes())
     yield recipe("Posterior.update", belief.update, data=things.episodes(), key=None)
     yield recipe("Posterior.update", belief.update, data=things.counts(), key=KEY)
     yield recipe("Posterior.worlds", belief.worlds, key=KEY, n=2)
     yield from reading(
-        "Posterior", belief, *["counts", "dataset", "mean", "site_means", "variance"]
+        "Posterior", belief, *["counts", "dataset", "episodes", "mean", "site_means", "variance"]
     )
 
 
@@ -148,6 +149,7 @@ def learning() -> Iterator[Recipe]:
         seed=0,
         model=None,
         stop_after=2,
+        stop_when=0.1,
         foresight=False,
         compiled=False,
         progress=False,
@@ -172,6 +174,7 @@ def learning() -> Iterator[Recipe]:
     yield recipe("Run.planned_at", run.planned_at, index=1)
     yield recipe("Run.policy_at", run.policy_at, index=1)
     yield recipe("Run.resume", run.resume, stop_after=3)
+    yield recipe("Run.to_arviz", run.to_arviz)
     yield recipe("Run.to_dataset", run.to_dataset)
     yield from reading(
         "Run",
@@ -188,6 +191,7 @@ def learning() -> Iterator[Recipe]:
         ],
         *[
             "inexact",
+            "certificate",
             "mixture",
             "model_name",
             "optimistic",
@@ -196,6 +200,9 @@ def learning() -> Iterator[Recipe]:
             "policy",
             "posterior",
             "regret",
+            "lost",
+            "lost_by_round",
+            "guaranteed",
         ],
         *["rescaled", "return_range", "returns", "values", "was_optimistic"],
     )

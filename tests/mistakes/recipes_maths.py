@@ -16,6 +16,46 @@ from tests.mistakes.recipe import Recipe, reading, recipe, record
 KEY = things.KEY
 
 
+def _sequences(model, counts, policy) -> Iterator[Recipe]:
+    """Confidence sequences, sets, ranges and intervals."""
+    data = {"homdp": model, "counts": counts, "delta": 0.1, "mixture": "jeffreys", "known": True}
+    sets = confidence.confidence_sets(**data)
+    box, ranges = sets.start(), confidence.value_ranges(sets)
+    row = np.array([0.1, 0.2])
+    yield recipe(
+        "confidence.confidence_sequence",
+        confidence.confidence_sequence,
+        successes=3,
+        n=10,
+        level=0.1,
+        a=0.5,
+        b=0.5,
+        free="successes n level a b",
+    )
+    yield recipe("confidence.confidence_sets", confidence.confidence_sets, **data)
+    yield recipe(
+        "confidence.transport_bound",
+        confidence.transport_bound,
+        up=row,
+        down=row,
+        high=np.ones(2),
+        low=np.zeros(2),
+        free="up down high low",
+    )
+    yield recipe("confidence.value_ranges", confidence.value_ranges, sets=sets)
+    data["data"] = data.pop("counts")
+    yield recipe("confidence.interval", confidence.interval, **data, policy=policy, free="data")
+    yield record("confidence.Box", confidence.Box, **box._asdict())
+    yield record("confidence.Interval", confidence.Interval, low=np.zeros(2), high=np.ones(2))
+    yield record("confidence.Ranges", confidence.Ranges, **ranges._asdict())
+    yield record("confidence.Sets", confidence.Sets, **sets._asdict())
+    yield from reading("confidence.Interval", confidence.Interval(np.zeros(2), np.ones(2)), "width")
+    yield from reading("confidence.Sets", sets, "least")
+    yield recipe("confidence.Sets.start", sets.start)
+    yield recipe("confidence.Sets.moves", sets.moves, h=0)
+    yield recipe("confidence.Sets.shows", sets.shows, h=0, a=1)
+
+
 def confidences() -> Iterator[Recipe]:
     """Radii, bonuses, backups and events."""
     tiger, lamp = things.tiger(), things.lamp()
@@ -29,6 +69,9 @@ def confidences() -> Iterator[Recipe]:
     more = {"episodes": 100, "delta": 0.1, "known": True}
     yield record("confidence.Continuations", Continuations, **optimal._asdict())
     yield record("confidence.Event", Event, holds=True, slack=0.1, where="x")
+    yield record(
+        "confidence.ClassEvent", confidence.ClassEvent, holds=True, slack=0.1, where=(0, 1)
+    )
     yield record("confidence.Moments", Moments, **believed._asdict())
     yield record("confidence.OneStep", OneStep, mean=np.zeros(2), deviation=np.zeros(2))
     yield record("confidence.Radii", Radii, **radii._asdict())
@@ -50,6 +93,7 @@ def confidences() -> Iterator[Recipe]:
         span=1.0,
         free="n variance",
     )
+    yield from _sequences(model, counts, policy)
     yield recipe("confidence.hoeffding", confidence.hoeffding, **many, span=1.0, free="n")
     yield recipe("confidence.weissman", confidence.weissman, **many, outcomes=2, free="n outcomes")
     for name in ("hop_b_bonus", "hop_b_class_bonus"):
@@ -77,9 +121,46 @@ def confidences() -> Iterator[Recipe]:
         delta=0.1,
     )
     yield recipe("confidence.draw_backup", confidence.draw_backup, z=1.0)
-    yield recipe("confidence.moment_backup", confidence.moment_backup, homdp=lamp, z=1.0)
+    yield recipe(
+        "confidence.moment_backup", confidence.moment_backup, homdp=lamp, z=1.0, unvisited=2.0
+    )
     yield recipe(
         "confidence.emission_event", confidence.emission_event, world=tiger, counts=counts, **more
+    )
+    yield recipe(
+        "confidence.class_transition_event",
+        confidence.class_transition_event,
+        world=tiger,
+        counts=counts,
+        episodes=100,
+        delta=0.1,
+    )
+    yield recipe(
+        "confidence.class_emission_event",
+        confidence.class_emission_event,
+        world=tiger,
+        counts=counts,
+        emissions=[[[0.5, 0.5], [0.5, 0.5]]],
+        episodes=100,
+        delta=0.1,
+    )
+    yield recipe(
+        "confidence.likelihood_event",
+        confidence.likelihood_event,
+        truth=[[0.5, 0.5]],
+        members=[[[0.9, 0.1]]],
+        counts=[[9, 1]],
+        epochs=3,
+        delta=0.1,
+    )
+    yield recipe(
+        "confidence.freedman_event",
+        confidence.freedman_event,
+        expected=[[[1.0]]],
+        kept=[[[0.5]]],
+        epochs=3,
+        size=2,
+        delta=0.1,
     )
     yield recipe(
         "confidence.transition_event",
@@ -255,6 +336,7 @@ def statements() -> Iterator[Recipe]:
         "known": True,
     }
     O = tiger.pomdp.shows(0)  # noqa: E741
+    yield record("theory.Recursion", theory.Recursion, step=1, left=0.1, right=0.2)
     yield record("theory.Statement", theory.Statement, **theory.report(tiger, 100)[0]._asdict())
     yield recipe("theory.divergence", theory.divergence, signs=signs, others=others, epsilon=0.5)
     yield recipe("theory.separation", theory.separation, signs=signs, others=others, epsilon=0.2)
@@ -266,6 +348,14 @@ def statements() -> Iterator[Recipe]:
     )
     yield recipe(
         "theory.hop_b_bound", theory.hop_b_bound, observations=2, **sizes, episodes=1000, delta=0.1
+    )
+    yield recipe(
+        "theory.hop_b_tv_bound",
+        theory.hop_b_tv_bound,
+        observations=2,
+        **sizes,
+        episodes=1000,
+        delta=0.1,
     )
     yield recipe(
         "theory.hop_b_class_bound",
@@ -289,6 +379,23 @@ def statements() -> Iterator[Recipe]:
         size=100,
         accuracy=0.4,
         delta=0.1,
+    )
+    yield recipe(
+        "theory.alpha_recursion",
+        theory.alpha_recursion,
+        policy=policy,
+        world=common["world"],
+        counts=common["counts"],
+        episodes=100,
+        delta=0.1,
+        c=1.0,
+    )
+    yield recipe(
+        "theory.simulation_recursion",
+        theory.simulation_recursion,
+        policy=policy,
+        pomdp=common["world"].pomdp,
+        other=common["world"].pomdp,
     )
     yield recipe("theory.hop_b_optimism", theory.hop_b_optimism, policy=policy, **common)
     yield recipe(

@@ -40,6 +40,12 @@ def tables() -> Iterator[Recipe]:
         width=80,
         without=["gap"],
     )
+    yield recipe(
+        "report.differences_table",
+        report.differences_table,
+        differences=study.pairwise_differences(things.runs()),
+        title="Pairs",
+    )
     yield recipe("report.decisions_table", report.decisions_table, plan=things.plan(), rows=3)
     yield recipe("report.models_table", report.models_table, worlds={"tiger": tiger})
     yield recipe("report.radius_table", report.radius_table, comparison=radii, part="emission")

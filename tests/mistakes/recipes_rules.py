@@ -9,7 +9,7 @@ import numpy as np
 from homdp_ppl import explorers, formats, gym, models, planners, write_pomdp
 from homdp_ppl.core.bound import Options
 from homdp_ppl.explorers import About, Bound, Deployment, Explorer, Objective, Pairs, Proposal
-from homdp_ppl.planners import RootBounds, Support
+from homdp_ppl.planners import RootBounds, Support, remaining_steps
 from tests.mistakes import things
 from tests.mistakes.recipe import Recipe, reading, recipe, record
 
@@ -69,7 +69,7 @@ def rules() -> Iterator[Recipe]:
         Objective,
         root=greedy.objective.root,
         support=greedy.objective.support,
-        clip=False,
+        caps=remaining_steps,
         candidates=3,
         pick=2,
         exact=False,
@@ -123,9 +123,10 @@ def rules() -> Iterator[Recipe]:
     yield recipe("explorers.hop_v", explorers.hop_v, transitions=[tiger], emissions=[tiger])
     yield recipe("explorers.oracle", explorers.oracle, world=tiger)
     yield recipe("explorers.posterior_sampling", explorers.posterior_sampling)
-    yield recipe("explorers.quantile_backup", explorers.quantile_backup, z=1.5)
+    yield recipe("explorers.quantile_backup", explorers.quantile_backup, z=1.5, unvisited=2.0)
     yield recipe("explorers.quantile_bonus", explorers.quantile_bonus, delta=0.1, bound=False)
     yield recipe("explorers.tight", explorers.tight, delta=0.1, known=True)
+    yield recipe("explorers.anytime", explorers.anytime, delta=0.1, mixture="jeffreys", known=True)
     yield recipe("explorers.uniform", explorers.uniform)
     yield recipe("explorers.value_quantile", explorers.value_quantile, q=0.9, draws=5)
     for name in ("replan_every_episode", "replan_on_doubling", "replan_once"):
@@ -152,7 +153,9 @@ def planning() -> Iterator[Recipe]:
         time_limit=5.0,
         free="time_limit",
     )
-    yield recipe("planners.history_tree", planners.history_tree, max_nodes=1000, clip=False)
+    yield recipe(
+        "planners.history_tree", planners.history_tree, max_nodes=1000, caps=remaining_steps
+    )
     graph = planners.history_graph(tiger)
     yield recipe("planners.history_tree", planners.history_tree, graph=graph, free="graph")
     yield recipe("planners.history_graph", planners.history_graph, model=tiger, horizon=2)
@@ -184,6 +187,9 @@ def planning() -> Iterator[Recipe]:
         planners.plan_on_cells,
         world=gaussian,
         edges=np.array([-1.0, 0.0]),
+    )
+    yield recipe(
+        "planners.remaining_steps", remaining_steps, parameters=None, horizon=3, free="parameters"
     )
     yield recipe("planners.root_bounds", planners.root_bounds, pomdp=tiger.pomdp)
     yield record("planners.RootBounds", RootBounds, blind=1.0, fast_informed=2.0, qmdp=2.0, mdp=3.0)

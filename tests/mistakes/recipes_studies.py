@@ -100,6 +100,8 @@ def studies() -> Iterator[Recipe]:
         others=runs["oracle"],
         free="runs others",
     )
+    yield from reading("study.Row", study.summarise(runs)[0], "guaranteed")
+    yield recipe("study.pairwise_differences", study.pairwise_differences, runs=runs)
     yield recipe(
         "study.side_by_side",
         study.side_by_side,
