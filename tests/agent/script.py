@@ -1,7 +1,7 @@
 """A script of calls that may be repeated from the start after a crash.
 
-Run as a module, it plays the script in the directory given on the command line, and prints a line
-before it starts.
+Run as a module, it plays the script in the directory given on the command line. Before each round,
+it prints "ready" and waits for a line.
 """
 
 import sys
@@ -12,7 +12,6 @@ import numpy as np
 from homdp_ppl import Agent, explorers, models
 from homdp_ppl.planners import history_tree
 
-OPEN = 3  # episodes that are open at once
 MODEL = {"horizon": 3}
 
 
@@ -64,12 +63,13 @@ class Player:
         self.states.append(int(self._generator.choice(len(row), p=row)))
 
 
-def play_script(agent, rounds=4, prefix=""):
-    """Play rounds of interleaved episodes; returns the actions of each episode."""
+def play_script(agent, rounds=4, prefix="", width=3, wait=lambda: None):
+    """Play rounds of ``width`` interleaved episodes; returns the actions of each episode."""
     truth, actions = world(), {}
     waiting = []
     for r in range(rounds):
-        names = [f"{prefix}r{r}e{k}" for k in range(OPEN)]
+        wait()
+        names = [f"{prefix}r{r}e{k}" for k in range(width)]
         players = {name: Player(agent, name, truth) for name in names}
         for h in range(truth.spaces.horizon):
             for name in names[:: 1 if h % 2 else -1]:
@@ -90,9 +90,12 @@ def play_script(agent, rounds=4, prefix=""):
     return actions
 
 
-if __name__ == "__main__":
-    started = agent_at(sys.argv[1], sys.argv[2])
+def wait_for_line():
     print("ready", flush=True)
     sys.stdin.readline()
-    play_script(started, int(sys.argv[3]), sys.argv[4] if len(sys.argv) > 4 else "")
+
+
+if __name__ == "__main__":
+    path, rule, rounds, width, prefix = sys.argv[1:]
+    play_script(agent_at(path, rule), int(rounds), prefix, int(width), wait_for_line)
     print("done", flush=True)

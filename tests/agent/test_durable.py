@@ -86,8 +86,8 @@ def test_kills_inside_a_write(whole, tmp_path):
         continues(path, tmp_path / str(k), rule, actions)
 
 
-def start(path, rule, rounds, prefix=""):
-    arguments = [sys.executable, "-m", "tests.agent.script", path, rule, rounds, prefix]
+def start(path, rule, rounds, width=3, prefix=""):
+    arguments = [sys.executable, "-m", "tests.agent.script", path, rule, rounds, width, prefix]
     return subprocess.Popen(
         list(map(str, arguments)),
         cwd=ROOT,
@@ -97,10 +97,13 @@ def start(path, rule, rounds, prefix=""):
     )
 
 
-def go(child):
-    assert child.stdout.readline() == "ready\n"
-    child.stdin.write("\n")
+def go(child, rounds=1):
+    child.stdin.write("\n" * rounds)
     child.stdin.flush()
+
+
+def is_ready(child):
+    return child.stdout.readline() == "ready\n"
 
 
 def kills(path, tmp_path, rule, actions, number, rounds):
@@ -111,7 +114,8 @@ def kills(path, tmp_path, rule, actions, number, rounds):
         to = tmp_path / f"killed{done}"
         while done < number:
             child = start(to, rule, rounds)
-            go(child)
+            assert is_ready(child)
+            go(child, rounds)
             time.sleep(generator.uniform(0, seconds))
             ended = child.poll() is not None
             child.kill()
@@ -135,26 +139,32 @@ def test_processes_that_are_killed(whole, tmp_path, number):
     kills(path, tmp_path, rule, actions, number, 4)
 
 
-def two_processes(path, rounds):
-    """Two processes use one agent at the same time; nothing is lost or doubled."""
+def two_processes(path, rounds, width=10):
+    """Two processes use one agent at the same time; nothing is lost or doubled.
+
+    Each has ``width`` open episodes. Both start every round together, so that their episodes are
+    interleaved however the processes are scheduled.
+    """
     agent_at(path).close()
-    children = [start(path, "posterior_sampling", rounds, prefix) for prefix in ("a", "b")]
-    for child in children:
-        go(child)
+    children = [start(path, "posterior_sampling", rounds, width, prefix) for prefix in ("a", "b")]
+    for _ in range(rounds):
+        assert all(is_ready(child) for child in children)
+        for child in children:
+            go(child)
     for child in children:
         output, _ = child.communicate(timeout=3000)
-        assert output.endswith("done\n")
+        assert output == "done\n"
         assert child.returncode == 0
     with agent_at(path) as agent:
         status = agent.status
         sessions = agent._keeper.ledger.sessions
-        assert status.begun == len({session.id for session in sessions}) == 2 * 3 * rounds
+        assert status.begun == len({session.id for session in sessions}) == 2 * width * rounds
         assert (status.open, status.pending) == ((), ())
         assert status.abandoned == 2
         assert all(len(session.actions) == 3 for session in sessions)
         mixed = [session.id[0] for session in sessions]
         assert mixed not in (sorted(mixed), sorted(mixed, reverse=True))
-        assert play_script(agent, rounds, "a") == {
+        assert play_script(agent, rounds, "a", width) == {
             session.id: session.actions for session in sessions if session.id[0] == "a"
         }
         np.testing.assert_array_equal(agent.status.events, status.events)
@@ -162,13 +172,13 @@ def two_processes(path, rounds):
 
 @pytest.mark.slow
 def test_two_processes_share_an_agent(tmp_path):
-    two_processes(tmp_path / "agent", 10)
+    two_processes(tmp_path / "agent", 4)
 
 
 @pytest.mark.long
 @pytest.mark.slow
 def test_two_processes_share_an_agent_for_a_thousand_episodes(tmp_path):
-    two_processes(tmp_path / "agent", 168)
+    two_processes(tmp_path / "agent", 50)
 
 
 def test_two_agents_in_one_process(tmp_path):
