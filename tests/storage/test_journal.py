@@ -307,7 +307,7 @@ def survives_kills(path, kills, rng):
     """
     held = 0
     for _ in range(kills):
-        if not held:
+        if not Journal.begun(path):
             Journal.create(path, {}).close()
         child = spawn(APPEND_FOR_EVER, path)
         first = child.stdout.readline()
