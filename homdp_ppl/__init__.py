@@ -54,6 +54,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
         PlanningError,
         PolicyError,
         Problem,
+        PromiseWarning,
         SpacesError,
     )
     from homdp_ppl.evaluation.exact import evaluate
@@ -90,6 +91,7 @@ __all__ = [
     "PolicyError",
     "Posterior",
     "Problem",
+    "PromiseWarning",
     "Real",
     "Run",
     "Spaces",
@@ -145,7 +147,7 @@ _HOMES = {  # module: the public names that it defines
     "declare.world": "World",
     "errors": (
         "DataError DeclarationError HindsightWarning HOMDPError InferenceError ParameterError "
-        "PlanningError PolicyError Problem SpacesError"
+        "PlanningError PolicyError Problem PromiseWarning SpacesError"
     ),
     "evaluation.exact": "evaluate",
     "formats": "read_pomdp write_pomdp",

@@ -319,3 +319,14 @@ class HindsightWarning(UserWarning):
     >>> [warning.category.__name__ for warning in caught]
     ['HindsightWarning']
     """
+
+
+class PromiseWarning(UserWarning):
+    """A rule promises less than a value that is proved: its assumptions disagree with the data.
+
+    Examples
+    --------
+    >>> from homdp_ppl import PromiseWarning
+    >>> issubclass(PromiseWarning, UserWarning)
+    True
+    """

@@ -1,0 +1,152 @@
+"""What an agent knows: its posterior, its policy, certificates, checks and explanations."""
+
+from __future__ import annotations
+
+from homdp_ppl.agent.certificate import LiveCertificate, live_certificate
+from homdp_ppl.agent.explanation import DRAWS, Explanation, explain
+from homdp_ppl.agent.gap import ExpectedGap, expected_gap
+from homdp_ppl.agent.keeper import Keeper
+from homdp_ppl.agent.ledger import episodes_of
+from homdp_ppl.agent.status import Status, status_of
+from homdp_ppl.confidence.sets import MixtureName, check_mixture
+from homdp_ppl.core.arguments import check_arguments, count_problems, refuse
+from homdp_ppl.core.checked import checked, checked_but
+from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.policy import Policy
+from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.errors import DataError, ParameterError, Problem
+from homdp_ppl.posteriors import Posterior
+
+
+class Reading:
+    """The methods of :class:`Agent` that change nothing.
+
+    Parameters
+    ----------
+    keeper
+        The ledger of the agent.
+    """
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+        self._inferred: tuple[int, Posterior] | None = None
+
+    @property
+    def homdp(self) -> HOMDP:
+        """The declaration."""
+        return self._keeper.learner.homdp
+
+    @property
+    def posterior(self) -> Posterior:
+        """The posterior given all revealed episodes."""
+        with self._keeper.turn():
+            version = self._keeper.ledger.version
+            if self._inferred is None or self._inferred[0] != version:
+                self._inferred = version, self._keeper.infer()
+            return self._inferred[1]
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of the next episode, without the uniform step of rules with epochs."""
+        with self._keeper.turn():
+            return self._keeper.actor.current(self._keeper.ledger)[0]
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The ids of episodes that have ended and wait for states."""
+        with self._keeper.turn():
+            return status_of(self._keeper.ledger, self._keeper.actor).pending
+
+    @property
+    def status(self) -> Status:
+        """Numbers of episodes, and the ids of those that are open or pending."""
+        with self._keeper.turn():
+            return status_of(self._keeper.ledger, self._keeper.actor)
+
+    @property
+    def episodes(self) -> Episodes:
+        """All revealed episodes in the order in which they began."""
+        with self._keeper.turn():
+            return episodes_of(self._keeper.ledger.revealed, self.homdp.spaces)
+
+    @checked
+    def certificate(
+        self, delta: float = 0.1, mixture: MixtureName = "jeffreys", known: bool = True
+    ) -> LiveCertificate:
+        """Bounds on the value of the current policy and on the optimum, from data alone.
+
+        Both bounds hold at all times at once with probability 1 - delta, for every rule, whatever
+        it assumes. So you may look at them after every episode and stop when ``gap`` is small. They
+        use the revealed episodes before the first one, in the order in which they began, that is
+        not revealed; all of them if the agent was created with ``delay="independent"``. Warns with
+        :class:`PromiseWarning` if the rule expects less than the lower bound.
+
+        Parameters
+        ----------
+        delta, mixture, known
+            As in :func:`homdp_ppl.confidence.confidence_sets`.
+
+        Raises
+        ------
+        SpacesError
+            States or observations are real-valued.
+        PolicyError
+            The planner searches online, so that its actions are not known after every history.
+
+        Examples
+        --------
+        >>> from homdp_ppl import Agent, explorers, models
+        >>> from homdp_ppl.planners import history_tree
+        >>> tiger = models.load("tiger", horizon=2).homdp
+        >>> Agent(tiger, explorers.greedy(), history_tree()).certificate()
+        Certificate from 0 episodes: value at least 1.8, optimum at most 2, with probability 0.9
+        """
+        check_arguments("certificate", delta=delta)
+        check_mixture("certificate", mixture)
+        with self._keeper.turn():
+            keeper = self._keeper
+            policy, promise = keeper.actor.current(keeper.ledger)
+            return live_certificate(
+                keeper.learner, keeper.ledger, keeper.delay, policy, promise, delta, mixture, known
+            )
+
+    @checked_but("draws")
+    def expected_gap(self, draws: int = DRAWS) -> ExpectedGap:
+        """The expected loss of the current policy against the optimum, under the posterior.
+
+        Parameters
+        ----------
+        draws
+            The number of models that are drawn from the posterior; the planner plans for each.
+        """
+        refuse(ParameterError, "expected_gap", count_problems(draws=draws))
+        policy, belief = self.policy, self.posterior
+        return expected_gap(policy, belief, self._keeper.learner, draws)
+
+    @checked_but("draws")
+    def explain(self, id: str, draws: int = DRAWS) -> Explanation:  # noqa: A002
+        """Explain the last action of an episode; see :func:`homdp_ppl.explain`.
+
+        Parameters
+        ----------
+        id
+            The episode, open or not. Its policy is the one with which it began.
+        draws
+            The number of models that are drawn from the posterior.
+        """
+        with self._keeper.turn():
+            session = self._keeper.session(id, "explain")
+            if session.decision is None or not session.actions:
+                problem = Problem("id", f"{id!r}", "an episode in which the agent has acted")
+                raise DataError("explain", [problem])
+            policy = self._keeper.actor.policy(self._keeper.ledger, session)
+            seen, done = list(session.observations), session.actions[:-1]
+        return explain(policy, self.posterior, seen, done, draws)
+
+    def __repr__(self) -> str:
+        found = self.status
+        return (
+            f"Agent for {found.model!r} with {found.explorer}: "
+            f"{found.begun:,} episode{'s' * (found.begun != 1)}, "
+            f"{len(found.open):,} open, {len(found.pending):,} pending, {found.used:,} used"
+        )
