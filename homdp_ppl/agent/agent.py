@@ -8,12 +8,13 @@ from types import TracebackType
 from typing import Any, Self, final
 
 from homdp_ppl.agent.additions import add_events
-from homdp_ppl.agent.events import Abandon
+from homdp_ppl.agent.delays import warn_of_delays
+from homdp_ppl.agent.events import LONGEST, Abandon, Refuse
 from homdp_ppl.agent.keeper import Keeper, make_learner
 from homdp_ppl.agent.knowledge import Delay
 from homdp_ppl.agent.live import LiveEpisode
 from homdp_ppl.agent.reading import Reading
-from homdp_ppl.agent.reveals import reveal_event
+from homdp_ppl.agent.reveals import ExcludedError, reveal_event
 from homdp_ppl.agent.rewriting import migrated, without
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.episode import Episode
@@ -153,7 +154,9 @@ class Agent(Reading):
         Raises
         ------
         DataError
-            The states do not fit the declaration; all problems are reported together.
+            The states do not fit the declaration; all problems are reported together. If the
+            declaration excludes them, this is remembered until the episode is revealed:
+            :meth:`check` reports it.
         """
         with self._keeper.turn():
             session = self._keeper.session(id, "reveal")
@@ -165,9 +168,20 @@ class Agent(Reading):
                 problem = Problem("id", f"{id!r}, which was abandoned", "an episode that ended")
             if problem is not None:
                 raise DataError("reveal", [problem])
-            event = reveal_event(self.homdp, session, states, rewards, labels)
-            if event is not None:
-                self._keeper.append(event)
+            try:
+                event = reveal_event(self.homdp, session, states, rewards, labels)
+            except ExcludedError as error:
+                text = str(error.problems[0])[:LONGEST]
+                if session.refused != text:
+                    self._keeper.append(Refuse(session.ordinal, text))
+                raise
+            if event is None:
+                return
+            was_revealed = session.is_revealed
+            self._keeper.append(event)
+            if session.is_revealed and not was_revealed:
+                sound = self._keeper.actor.knowledge.needs_prefix
+                warn_of_delays(self._keeper.ledger, sound)
 
     @checked_but("episodes")
     def add(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> None:

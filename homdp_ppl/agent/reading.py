@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from homdp_ppl.agent.certificate import LiveCertificate, live_certificate
+from homdp_ppl.agent.check import DRAWS as CHECKED
+from homdp_ppl.agent.check import LAST, LiveCheck, check_agent
 from homdp_ppl.agent.explanation import DRAWS, Explanation, explain
 from homdp_ppl.agent.gap import ExpectedGap, expected_gap
 from homdp_ppl.agent.keeper import Keeper
@@ -108,6 +110,55 @@ class Reading:
             policy, promise = keeper.actor.current(keeper.ledger)
             return live_certificate(
                 keeper.learner, keeper.ledger, keeper.delay, policy, promise, delta, mixture, known
+            )
+
+    @checked_but("draws", "last")
+    def check(self, draws: int = CHECKED, last: int = LAST) -> LiveCheck:
+        """Check whether the episodes look like replays under the posterior.
+
+        Every episode is replayed under the policy with which it began, in models drawn from the
+        posterior. A wrong declaration, sensors that depend on each other, and parameters that
+        change over time make findings unusual; a correct one does so with probability at most 5 %.
+
+        - All episodes that were played to their end: observations by step, and pairs of them. They
+          need not be revealed.
+        - Revealed episodes: mean, spread and trend of the returns.
+        - Revealed episodes, also added ones: states and observations given the states and actions
+          before them, and whether they drift over the episodes.
+        - Reveals that were refused because the declaration excludes them.
+        - Whether the delay of reveals depends on the states.
+
+        The result also has promised and delivered returns over time, and the rows of the tables
+        whose uncertainty moves the value of the current policy most.
+
+        Parameters
+        ----------
+        draws
+            The number of models drawn from the posterior.
+        last
+            How many episodes to check, from the last one backwards.
+
+        Raises
+        ------
+        SpacesError
+            States or observations are real-valued.
+
+        Examples
+        --------
+        >>> from homdp_ppl import Agent, explorers, models
+        >>> from homdp_ppl.gym import HOMDPEnv
+        >>> from homdp_ppl.planners import history_tree
+        >>> world = models.load("tiger", horizon=2)
+        >>> agent = Agent(world.homdp, explorers.posterior_sampling(), history_tree())
+        >>> agent.train(HOMDPEnv(world), 20, seed=0)
+        >>> agent.check().unusual
+        ()
+        """
+        refuse(ParameterError, "check", count_problems(draws=draws, last=last))
+        belief, policy = self.posterior, self.policy
+        with self._keeper.turn():
+            return check_agent(
+                self._keeper.ledger, self._keeper.actor, belief, policy, int(draws), int(last)
             )
 
     @checked_but("draws")
