@@ -50,11 +50,11 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
         HindsightWarning,
         HOMDPError,
         InferenceError,
+        OptimismWarning,
         ParameterError,
         PlanningError,
         PolicyError,
         Problem,
-        PromiseWarning,
         SpacesError,
     )
     from homdp_ppl.evaluation.exact import evaluate
@@ -84,6 +84,7 @@ __all__ = [
     "Kernels",
     "LiveEpisode",
     "Mixture",
+    "OptimismWarning",
     "ParameterError",
     "Plan",
     "PlanningError",
@@ -91,7 +92,6 @@ __all__ = [
     "PolicyError",
     "Posterior",
     "Problem",
-    "PromiseWarning",
     "Real",
     "Run",
     "Spaces",
@@ -146,8 +146,8 @@ _HOMES = {  # module: the public names that it defines
     "declare.model": "HOMDP",
     "declare.world": "World",
     "errors": (
-        "DataError DeclarationError HindsightWarning HOMDPError InferenceError ParameterError "
-        "PlanningError PolicyError Problem PromiseWarning SpacesError"
+        "DataError DeclarationError HindsightWarning HOMDPError InferenceError OptimismWarning "
+        "ParameterError PlanningError PolicyError Problem SpacesError"
     ),
     "evaluation.exact": "evaluate",
     "formats": "read_pomdp write_pomdp",

@@ -13,7 +13,7 @@ from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.graph_policy import graph_of
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.spaces import require_finite
-from homdp_ppl.errors import PromiseWarning
+from homdp_ppl.errors import OptimismWarning
 from homdp_ppl.explorers.anytime import anytime
 from homdp_ppl.learning.certificate import certified_bounds
 from homdp_ppl.learning.learner import Learner
@@ -48,8 +48,8 @@ class LiveCertificate(NamedTuple):
         return self.upper - self.lower
 
     @property
-    def is_contradicted(self) -> bool:
-        """Whether the promise of the rule is below the lower bound."""
+    def refutes_promise(self) -> bool:
+        """Whether the rule promises less than the lower bound: then it is not optimistic."""
         slack = ROUNDING * max(1.0, abs(self.lower), abs(self.upper))
         return self.promise is not None and self.promise < self.lower - slack
 
@@ -85,12 +85,12 @@ def live_certificate(
     lower, upper = certified_bounds(planning, homdp, counts, graph, options)
     unused = len(ledger.revealed) - len(data)
     found = LiveCertificate(lower, upper, delta, len(data), unused, promise)
-    if found.is_contradicted:
+    if found.refutes_promise and learner.explorer.deployment.random_actions < 1:
         warnings.warn(
             f"{learner.explorer.name} expects a value of {promise:.4g}, but its policy has a value "
             f"of at least {lower:.4g} with probability {1 - delta:.6g}. The prior or the "
             "declaration disagrees with the data: see agent.check().",
-            PromiseWarning,
+            OptimismWarning,
             stacklevel=4,
         )
     return found

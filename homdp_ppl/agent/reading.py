@@ -81,7 +81,7 @@ class Reading:
         it assumes. So you may look at them after every episode and stop when ``gap`` is small. They
         use the revealed episodes before the first one, in the order in which they began, that is
         not revealed; all of them if the agent was created with ``delay="independent"``. Warns with
-        :class:`PromiseWarning` if the rule expects less than the lower bound.
+        :class:`OptimismWarning` if the rule expects less than the lower bound.
 
         Parameters
         ----------

@@ -7,9 +7,9 @@ import pytest
 
 from homdp_ppl import (
     Agent,
+    OptimismWarning,
     ParameterError,
     PolicyError,
-    PromiseWarning,
     SpacesError,
     evaluate,
     explorers,
@@ -83,14 +83,15 @@ def test_a_promise_below_the_certificate():
         reward=[[0.0], [1.0], [0.0]],
         horizon=2,
     )
-    agent, world = Agent(homdp, explorers.greedy(), TREE), homdp.at(T=[[[0.0, 0.9, 0.1]]] * 3)
+    agent = Agent(homdp, explorers.posterior_sampling(), TREE)
+    world = homdp.at(T=[[[0.0, 0.9, 0.1]]] * 3)
     agent.add(rollout(jax.random.split(jax.random.key(0), 100), world, uniform_policy(world)))
-    with pytest.warns(PromiseWarning, match="greedy"):
+    with pytest.warns(OptimismWarning, match="posterior_sampling"):
         found = agent.certificate()
-    assert found.is_contradicted
-    assert found.promise < 0.1 < 0.7 < found.lower < 0.9
-    assert not found._replace(promise=None).is_contradicted
-    assert not found._replace(promise=found.lower).is_contradicted
+    assert found.refutes_promise
+    assert found.promise < 0.1 < 0.7 < found.lower
+    assert not found._replace(promise=None).refutes_promise
+    assert not found._replace(promise=found.lower).refutes_promise
 
 
 def test_refusals():
