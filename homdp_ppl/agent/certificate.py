@@ -9,6 +9,7 @@ from homdp_ppl.agent.knowledge import sound_data
 from homdp_ppl.agent.ledger import Ledger, episodes_of
 from homdp_ppl.confidence.policies import refuse_searching
 from homdp_ppl.confidence.sets import MixtureName
+from homdp_ppl.core import html
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.graph_policy import graph_of
 from homdp_ppl.core.policy import Policy
@@ -31,7 +32,7 @@ class LiveCertificate(NamedTuple):
 
     Examples
     --------
-    >>> LiveCertificate(3.25, 3.75, 0.1, episodes=40, unused=2, promise=3.5)
+    >>> LiveCertificate(3.25, 3.75, 0.1, episodes=40, unused=0, promise=3.5)
     Certificate from 40 episodes: value at least 3.25, optimum at most 3.75, with probability 0.9
     """
 
@@ -60,6 +61,18 @@ class LiveCertificate(NamedTuple):
             f"Certificate from {noun}{unused}: value at least {self.lower:.4g}, "
             f"optimum at most {self.upper:.4g}, with probability {1 - self.delta:.6g}"
         )
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [
+            ("value of the policy, at least", self.lower),
+            ("optimum, at most", self.upper),
+            ("gap, at most", self.gap),
+            ("probability", f"{1 - self.delta:.6g}"),
+            ("promise of the rule", float("nan") if self.promise is None else self.promise),
+            ("episodes", self.episodes),
+            ("revealed, but not used", self.unused),
+        ]
+        return html.facts("Certificate", rows)
 
 
 @in_x64

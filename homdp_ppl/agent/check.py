@@ -15,6 +15,7 @@ from homdp_ppl.agent.importance import UncertainRow, uncertain_rows
 from homdp_ppl.agent.ledger import Ledger, Session, episodes_of
 from homdp_ppl.agent.outcomes import drift, fit, outcomes_of
 from homdp_ppl.agent.replaying import Groups, Replays, groups_of, observed, replay
+from homdp_ppl.core import html
 from homdp_ppl.core.graph_policy import graph_of
 from homdp_ppl.core.policy import Policy, Searching
 from homdp_ppl.core.spaces import require_finite
@@ -34,6 +35,9 @@ LAST = 1000  # episodes that are checked, from the last one backwards
 WINDOWS = 8  # in which promised and delivered returns are compared
 EXCLUDED = "reveals that the declaration excludes"
 LISTED = 3  # uncertain rows in a summary
+
+
+PERIOD = ("episodes", "revealed", "promised", "expected", "delivered", "standard error")
 
 
 class Window(NamedTuple):
@@ -118,6 +122,23 @@ class LiveCheck:
 
     def __repr__(self) -> str:
         return self.summary()
+
+    def _repr_html_(self) -> str:
+        found = [
+            (f.what, "unusual" if f.what in self.unusual else "", f.observed, f.low, f.high, f.p)
+            for f in self.findings
+        ]
+        said = f"unusual: {', '.join(self.unusual)}" if self.unusual else "nothing unusual"
+        head = ("finding", "", "observed", "predicted from", "to", "p")
+        periods = [(f"{w.first:,} to {w.last:,}", *w[2:]) for w in self.windows]
+        rows = [(f"{r.table} of {r.row}", r.draws, r.spread) for r in self.rows[:LISTED]]
+        return html.block(
+            html.paragraph(f"{self.homdp.name}, {self.episodes:,} episodes: {said}", strong=True),
+            html.table("Findings", head, found),
+            html.table("Returns over time", PERIOD, periods),
+            html.table("Rows that matter most", ("row", "draws", "moves the value by"), rows),
+            html.listing(self.notes),
+        )
 
 
 @in_x64

@@ -5,15 +5,16 @@ from __future__ import annotations
 from homdp_ppl.agent.certificate import LiveCertificate, live_certificate
 from homdp_ppl.agent.check import DRAWS as CHECKED
 from homdp_ppl.agent.check import LAST, LiveCheck, check_agent
-from homdp_ppl.agent.explanation import DRAWS, Explanation, explain
+from homdp_ppl.agent.explanation import DRAWS, Explanation, explanation
 from homdp_ppl.agent.gap import ExpectedGap, expected_gap
 from homdp_ppl.agent.keeper import Keeper
 from homdp_ppl.agent.ledger import episodes_of
-from homdp_ppl.agent.status import Status, status_of
+from homdp_ppl.agent.status import Status, status_html, status_of
 from homdp_ppl.confidence.sets import MixtureName, check_mixture
 from homdp_ppl.core.arguments import check_arguments, count_problems, refuse
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, ParameterError, Problem
@@ -32,6 +33,7 @@ class Reading:
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._inferred: tuple[int, Posterior] | None = None
+        self._certified: tuple[tuple[int, int], LiveCertificate] | None = None
 
     @property
     def homdp(self) -> HOMDP:
@@ -49,9 +51,28 @@ class Reading:
 
     @property
     def policy(self) -> Policy:
-        """The policy of the next episode, without the uniform step of rules with epochs."""
+        """The policy of the next episode, without the uniform step of rules with epochs.
+
+        If it has a method ``save``, the file says which model it is for, what the rule promises,
+        from how many episodes it learned, and the bounds of :meth:`certificate`, if these were
+        computed since the last reveal.
+        """
         with self._keeper.turn():
-            return self._keeper.actor.current(self._keeper.ledger)[0]
+            keeper = self._keeper
+            policy, promise = keeper.actor.current(keeper.ledger)
+            if not isinstance(policy, GraphPolicy):
+                return policy
+            named, used = policy.named(self.homdp), len(keeper.actor.knowledge.data(keeper.ledger))
+            card = named.card._replace(value=promise, episodes=used)
+            if self._certified is not None and self._certified[0] == self._place:
+                found = self._certified[1]
+                card = card._replace(lower=found.lower, upper=found.upper)
+            return named.with_card(card)
+
+    @property
+    def _place(self) -> tuple[int, int]:
+        """The number of episodes and of changes of the revealed ones."""
+        return len(self._keeper.ledger.sessions), self._keeper.ledger.version
 
     @property
     def pending(self) -> tuple[str, ...]:
@@ -108,9 +129,11 @@ class Reading:
         with self._keeper.turn():
             keeper = self._keeper
             policy, promise = keeper.actor.current(keeper.ledger)
-            return live_certificate(
+            found = live_certificate(
                 keeper.learner, keeper.ledger, keeper.delay, policy, promise, delta, mixture, known
             )
+            self._certified = self._place, found
+            return found
 
     @checked_but("draws", "last")
     def check(self, draws: int = CHECKED, last: int = LAST) -> LiveCheck:
@@ -192,7 +215,9 @@ class Reading:
                 raise DataError("explain", [problem])
             policy = self._keeper.actor.policy(self._keeper.ledger, session)
             seen, done = list(session.observations), session.actions[:-1]
-        return explain(policy, self.posterior, seen, done, draws)
+            past = [other for other in self._keeper.ledger.revealed if other is not session]
+            known = episodes_of(past, self.homdp.spaces)
+        return explanation(policy, self.posterior, seen, done, draws, known)
 
     def __repr__(self) -> str:
         found = self.status
@@ -201,3 +226,6 @@ class Reading:
             f"{found.begun:,} episode{'s' * (found.begun != 1)}, "
             f"{len(found.open):,} open, {len(found.pending):,} pending, {found.used:,} used"
         )
+
+    def _repr_html_(self) -> str:
+        return status_html(self.status)

@@ -11,6 +11,7 @@ from html import escape
 from typing import Any
 
 LEFT = ' style="text-align: left"'
+CAPTION = ' style="text-align: left; white-space: nowrap"'
 
 
 def text(value: Any) -> str:
@@ -35,7 +36,7 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) ->
     --------
     >>> print(table("Lamps", ["name", "lit"], [["one", "yes"]]))
     <table>
-    <caption style="text-align: left">Lamps</caption>
+    <caption style="text-align: left; white-space: nowrap">Lamps</caption>
     <thead><tr><th scope="col" style="text-align: left">name</th><th scope="col" \
 style="text-align: left">lit</th></tr></thead>
     <tbody>
@@ -45,18 +46,18 @@ style="text-align: left">lit</th></tr></thead>
     """
     head = "".join(f'<th scope="col"{LEFT}>{text(cell)}</th>' for cell in header)
     body = [_row(cells) for cells in rows]
-    start = ["<table>", f"<caption{LEFT}>{text(caption)}</caption>"]
+    start = ["<table>", f"<caption{CAPTION}>{text(caption)}</caption>"]
     head_row = [f"<thead><tr>{head}</tr></thead>"] if header else []
     return "\n".join([*start, *head_row, "<tbody>", *body, "</tbody>", "</table>"])
 
 
 def facts(caption: str, named: Iterable[tuple[str, Any]]) -> str:
-    """A table of names and values, without a header.
+    r"""A table of names and values, without a header.
 
     Examples
     --------
-    >>> "<th scope=\\"row\\"" in facts("Lamp", [("lit", True)])
-    True
+    >>> "<thead>" in facts("Lamp", [("lit", True)])
+    False
     """
     return table(caption, (), named)
 
@@ -73,15 +74,27 @@ def paragraph(content: Any, strong: bool = False) -> str:
     return f"<p><strong>{inside}</strong></p>" if strong else f"<p>{inside}</p>"
 
 
+def listing(items: Iterable[Any]) -> str:
+    """A list without an order; empty text for no items.
+
+    Examples
+    --------
+    >>> listing(["one"]), listing([])
+    ('<ul><li>one</li></ul>', '')
+    """
+    found = "".join(f"<li>{text(item)}</li>" for item in items)
+    return f"<ul>{found}</ul>" if found else ""
+
+
 def block(*parts: str) -> str:
-    """Several parts together.
+    r"""Several parts together.
 
     Examples
     --------
     >>> block(paragraph("one"), paragraph("two"))
     '<div>\\n<p>one</p>\\n<p>two</p>\\n</div>'
     """
-    return "\n".join(["<div>", *parts, "</div>"])
+    return "\n".join(["<div>", *filter(None, parts), "</div>"])
 
 
 def _row(cells: Sequence[Any]) -> str:

@@ -17,6 +17,7 @@ import matplotlib.pyplot as plt
 from homdp_ppl.precision import x64
 from tests.mistakes import (
     recipes_agent,
+    recipes_check,
     recipes_core,
     recipes_learning,
     recipes_maths,
@@ -58,6 +59,7 @@ def recipes() -> tuple[Recipe, ...]:
         recipes_learning.believing,
         recipes_learning.learning,
         recipes_agent.agents,
+        recipes_check.checks,
         recipes_rules.rules,
         recipes_rules.planning,
         recipes_rules.files,
