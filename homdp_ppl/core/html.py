@@ -92,7 +92,7 @@ def block(*parts: str) -> str:
     Examples
     --------
     >>> block(paragraph("one"), paragraph("two"))
-    '<div>\\n<p>one</p>\\n<p>two</p>\\n</div>'
+    '<div>\n<p>one</p>\n<p>two</p>\n</div>'
     """
     return "\n".join(["<div>", *filter(None, parts), "</div>"])
 
