@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -77,6 +77,10 @@ def test_two_clients_at_once_and_a_kill(tmp_path):
     def play(address, client):
         """Play episodes; the last one stays open after its first step."""
         ward, found = module.Ward(address, TOKENS[client]), {}
+        with closing(ward.http):
+            return played_by(ward, client, found)
+
+    def played_by(ward, client, found):
         for k in range(EPISODES):
             name = f"patient {k}"  # the same ids for both clients
             ward.begin(name)
@@ -91,29 +95,30 @@ def test_two_clients_at_once_and_a_kill(tmp_path):
     with served(tmp_path) as (address, server):
         with ThreadPoolExecutor(2) as pool:
             played = dict(zip(TOKENS, pool.map(lambda c: play(address, c), TOKENS), strict=True))
-        http = httpx.Client(base_url=address, timeout=120.0)
-        ward, bad = ({"Authorization": f"Bearer {token}"} for token in ("4Kx0", "4Kx1"))
-        assert http.get("/status").status_code == 401
-        assert http.get("/status", headers=bad).status_code == 401
-        assert http.get("/status", headers=ward).json()["begun"] == 2 * EPISODES
-        body = {"observation": "roar", "step": 2}
-        last = f"/episodes/patient {EPISODES - 1}"
-        wrong = http.post(f"{last}/actions", json=body, headers=ward)
-        assert (wrong.status_code, wrong.json()["problems"][0]["where"]) == (422, "observation")
-        wrong = http.put(f"{last}/states", json={"states": ["left"]}, headers=ward)
-        assert (wrong.status_code, wrong.json()["problems"][0]["where"]) == (422, "id")
-        assert http.put("/episodes/own", headers=ward).status_code == 200
-        lab = {"Authorization": "Bearer Qm7z"}
-        other = http.post("/episodes/own/actions", json={**body, "step": 1}, headers=lab)
-        assert other.status_code == 422  # an episode of the other client
-        text = http.get("/episodes/patient 0/explanation", headers=ward).json()["text"]
-        assert "listen" in text
+        with httpx.Client(base_url=address, timeout=120.0) as http:
+            ward, bad = ({"Authorization": f"Bearer {token}"} for token in ("4Kx0", "4Kx1"))
+            assert http.get("/status").status_code == 401
+            assert http.get("/status", headers=bad).status_code == 401
+            assert http.get("/status", headers=ward).json()["begun"] == 2 * EPISODES
+            body = {"observation": "roar", "step": 2}
+            last = f"/episodes/patient {EPISODES - 1}"
+            wrong = http.post(f"{last}/actions", json=body, headers=ward)
+            assert (wrong.status_code, wrong.json()["problems"][0]["where"]) == (422, "observation")
+            wrong = http.put(f"{last}/states", json={"states": ["left"]}, headers=ward)
+            assert (wrong.status_code, wrong.json()["problems"][0]["where"]) == (422, "id")
+            assert http.put("/episodes/own", headers=ward).status_code == 200
+            lab = {"Authorization": "Bearer Qm7z"}
+            other = http.post("/episodes/own/actions", json={**body, "step": 1}, headers=lab)
+            assert other.status_code == 422  # an episode of the other client
+            text = http.get("/episodes/patient 0/explanation", headers=ward).json()["text"]
+            assert "listen" in text
         server.kill()
     with served(tmp_path) as (address, _):
         for client, heard in (("ward", "growl left"), ("lab", "growl right")):
             again, name = module.Ward(address, TOKENS[client]), f"patient {EPISODES - 1}"
-            assert again.act(name, heard, 1) == played[client][name][0]
-            played[client][name] += [again.act(name, heard, step) for step in (2, 3)]
+            with closing(again.http):
+                assert again.act(name, heard, 1) == played[client][name][0]
+                played[client][name] += [again.act(name, heard, step) for step in (2, 3)]
     tiger = models.load("tiger", horizon=3)
     agent = Agent(
         tiger.homdp, explorers.posterior_sampling(), history_tree(), tmp_path / "clinic", seed=0

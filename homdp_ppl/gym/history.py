@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked, checked_but
+from homdp_ppl.core.policy import as_history, history_problems, range_problems
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.errors import DataError, PolicyError, Problem
 from homdp_ppl.gym.environment import HOMDPEnv
@@ -183,20 +184,30 @@ class HistoryPolicy:
 
     def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
         """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
-        found: Array = self.act_batch(np.asarray(observations)[None], np.asarray(actions)[None])[0]
-        return found
+        names = self.spaces.observations, self.spaces.actions
+        seen, done = as_history("HistoryPolicy.act", observations, actions, names)
+        problems = history_problems(seen, done, len(self.codes), len(names[1]))
+        refuse(PolicyError, "HistoryPolicy.act", problems)
+        answer = self.act_batch(seen[None], done[None])
+        return answer[0] if answer.ndim else answer
 
     def act_batch(self, observations: Array, actions: Array) -> Array:
         """Probabilities of the next actions, (N, A), for N histories: (N, h) and (N, h - 1)."""
-        N, h = observations.shape
+        seen, done = as_history("HistoryPolicy.act_batch", observations, actions)
         H, A, W = self.spaces.horizon, len(self.spaces.actions), self.codes.shape[1]
-        if not 1 <= h <= H:
-            problem = Problem("history", f"{h} observations", f"1 to {H} observations")
-            raise PolicyError("HistoryPolicy", [problem])
-        seen, done = np.zeros((N, H, W), np.float32), np.zeros((N, H - 1, A), np.float32)
-        seen[:, :h] = self.codes[observations]
-        done[:, : h - 1] = np.eye(A, dtype=np.float32)[actions.astype(np.int64)]
-        vectors = np.concatenate([seen.reshape(N, -1), done.reshape(N, -1)], axis=1)
+        N, h = seen.shape if seen.ndim == 2 else (0, 0)
+        problems: list[Problem] = []
+        if not 1 <= h <= H or done.shape != (N, h - 1):
+            got = f"observations of shape {seen.shape} and actions of shape {done.shape}"
+            expected = f"shapes (N, h) and (N, h - 1), with h in 1..{H}"
+            problems = [Problem("history", got, expected)]
+        problems += range_problems("observations", seen, len(self.codes))
+        problems += range_problems("actions", done, A)
+        refuse(PolicyError, "HistoryPolicy.act_batch", problems)
+        stacked, taken = np.zeros((N, H, W), np.float32), np.zeros((N, H - 1, A), np.float32)
+        stacked[:, :h] = self.codes[seen]
+        taken[:, : h - 1] = np.eye(A, dtype=np.float32)[done.astype(np.int64)]
+        vectors = np.concatenate([stacked.reshape(N, -1), taken.reshape(N, -1)], axis=1)
         return np.asarray(self.chances(vectors))
 
 

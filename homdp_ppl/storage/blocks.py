@@ -88,7 +88,7 @@ def decode(data: bytes) -> Block:
     """
     start = TEXT + int.from_bytes(data[:TEXT], "little")
     try:
-        content = json.loads(data[TEXT:start])
+        content = json.loads(str(data[TEXT:start], "utf-8"))  # faster than bytes
     except RecursionError:
         raise ValueError("facts nested too deeply") from None
     match content:
