@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from homdp_ppl.agent.agent import Agent
-from homdp_ppl.cli.agent_log import read_lines
+from homdp_ppl.cli.agent_log import read_episodes
 from homdp_ppl.cli.agent_requests import ARGUMENTS, Desk, as_json, call, code_of, failure, respond
 from homdp_ppl.cli.agent_source import create, reopen, reopen_to_migrate
 from homdp_ppl.cli.console import say
@@ -70,18 +70,19 @@ def _answer(options: argparse.Namespace) -> dict[str, Any]:
     for name in ("states", "rewards", "labels"):
         if request.get(name) is not None:
             request[name] = as_json(name, request[name])
-    if options.action == "add":
-        request["episodes"] = read_lines(Path(options.episodes))
     if options.action == "migrate":
         path, trust = Path(options.directory), options.files or options.trust
         agent = reopen_to_migrate(path, trust, options.model, options.horizon)
-        file = file_of(options.model)  # named in this command, so it may be imported
-        desk = Desk(agent, path, False if file is None else [file])
+        named = file_of(options.model)  # in this command, so it may be imported
+        desk = Desk(agent, path, False if named is None else [named])
     else:
         desk = _opened(options)
     with desk.agent as agent:
         if options.action == "act":
             request["observation"] = _observation(options.observation, agent)
+        if options.action == "add":
+            file = Path(options.episodes)
+            request["episodes"] = read_episodes(file, options.column, agent.homdp)
         return call(desk, request)
 
 

@@ -1,8 +1,9 @@
-"""Episodes as JSON objects, and files of them: one object per line."""
+"""Episodes for ``homdp agent add``: tables, and JSON objects, one per line."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,42 @@ from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, HOMDPError, Problem, shown
+from homdp_ppl.formats.logs import PARQUET, TEXT, read_log
 
 REQUIRED, OPTIONAL = ("observations", "actions", "states"), ("id", "rewards", "ended")
+NAMES = ("episode", "step", "observation", "action", "state", "reward", "ended")  # of columns
+
+
+def read_episodes(path: Path, columns: Sequence[str], homdp: HOMDP) -> Any:
+    """The episodes of a file.
+
+    Parameters
+    ----------
+    path
+        A table, as for :func:`homdp_ppl.formats.read_log`, or a file with one JSON object per line.
+    columns
+        The names of columns, as in "episode=patient".
+    homdp
+        The declaration.
+    """
+    if path.suffix.lower() in (*TEXT, *PARQUET):
+        return read_log(path, homdp, **_columns(columns))
+    if columns:
+        expected = "a table: a .csv or .parquet file"
+        raise DataError("add", [Problem("column", str(path), expected, "Leave out --column.")])
+    return read_lines(path)
+
+
+def _columns(given: Sequence[str]) -> dict[str, Any]:
+    pairs = {name: column for name, _, column in (text.partition("=") for text in given)}
+    problems = [
+        Problem("column", repr(f"{name}={column}"), f"NAME=COLUMN, with NAME in {', '.join(NAMES)}")
+        for name, column in pairs.items()
+        if name not in NAMES or not column
+    ]
+    if problems:
+        raise DataError("add", problems)
+    return pairs
 
 
 def read_lines(path: Path) -> list[Any]:
@@ -36,7 +71,7 @@ def read_lines(path: Path) -> list[Any]:
 
 
 def episodes_of(given: Any, homdp: HOMDP) -> Episodes:
-    """Episodes from JSON values; all problems are reported together.
+    """Episodes from JSON values, or themselves; all problems are reported together.
 
     Parameters
     ----------
@@ -46,6 +81,8 @@ def episodes_of(given: Any, homdp: HOMDP) -> Episodes:
     homdp
         The declaration.
     """
+    if isinstance(given, Episodes):
+        return given
     objects: Any = given if isinstance(given, list) else [given]
     played, problems = list[Episode](), list[Problem]()
     for number, each in enumerate(objects, start=1):

@@ -22,7 +22,8 @@ STATES = (
 )
 
 LOG = (
-    'file with one JSON object per line, as in {"id": "p 1", "observations": ["growl left"], '
+    "table with one row per step (.csv, .parquet), or a file with one JSON object per line, as in "
+    '{"id": "p 1", "observations": ["growl left"], '
     '"actions": ["listen"], "states": ["left", "left"]}'
 )
 WITH_ID = ("act", "end", "abandon", "reveal", "explain", "forget")
@@ -106,6 +107,13 @@ def _further(actions: Any, name: str, text: str) -> None:
         parser.add_argument("--labels", metavar="JSON", help="list of labels")
     if name == "add":
         parser.add_argument("episodes", metavar="FILE", help=LOG)
+        parser.add_argument(
+            "--column",
+            metavar="NAME=COLUMN",
+            action="append",
+            default=[],
+            help="name of a column of a table, as in episode=patient; may be repeated",
+        )
     if name == "explain":
         parser.add_argument(
             "--draws", type=positive, metavar="N", help="models drawn from the posterior"

@@ -163,7 +163,7 @@ def as_history(
             array = np.zeros(0, dtype=object)
         if array.dtype.kind not in "biufU" or np.ma.is_masked(given):
             problems.append(Problem(where, shown(given), "an array with one value per step"))
-        elif names is not None and array.dtype.kind == "U":
+        elif names is not None and array.dtype.kind == "U" and array.ndim:
             array, wrong = in_space(where, array, None, names[len(found)])
             problems += wrong
         found.append(array)

@@ -207,7 +207,7 @@ class HistoryPolicy:
         stacked, taken = np.zeros((N, H, W), np.float32), np.zeros((N, H - 1, A), np.float32)
         stacked[:, :h] = self.codes[seen]
         taken[:, : h - 1] = np.eye(A, dtype=np.float32)[done.astype(np.int64)]
-        vectors = np.concatenate([stacked.reshape(N, -1), taken.reshape(N, -1)], axis=1)
+        vectors = np.concatenate([stacked.reshape(N, H * W), taken.reshape(N, (H - 1) * A)], axis=1)
         return np.asarray(self.chances(vectors))
 
 

@@ -105,6 +105,24 @@ def test_problems_of_a_log_are_reported_together(call, episode, places):
     assert call("status", "clinic")["begun"] == 0  # nothing was added
 
 
+def test_add_reads_tables(call):
+    """A table with other names of columns, and one whose last state is missing."""
+    new(call)
+    rows = [("growl left", "listen", "left"), ("growl left", "listen", "left"), ("", "", "right")]
+    table = ["patient,visit,observation,action,state"]
+    table += [f"p,{h},{','.join(row)}" for h, row in enumerate(rows, start=1)]
+    Path("log.csv").write_text("\n".join(table))
+    names = ("--column", "episode=patient", "--column", "step=visit")
+    assert call("add", "clinic", "log.csv", code=2)["problems"]
+    wrong = call("add", "clinic", "log.csv", "--column", "visit", code=2)
+    assert wrong["problems"][0]["where"] == "column"
+    assert call("add", "clinic", "log.csv", *names) == {"added": 1, "revealed": 1}
+    assert call("add", "clinic", "log.csv", *names) == {"added": 0, "revealed": 1}
+    Path("log.csv").write_text("\n".join(table[:-1]))
+    assert call("add", "clinic", "log.csv", *names, code=2)["error"] == "DataError"
+    assert call("add", "clinic", "log.jsonl", *names, code=2)["problems"][0]["where"] == "column"
+
+
 def test_files_that_are_no_logs(call):
     new(call)
     Path("log.jsonl").write_text('{"id"\n[1]\n{}\n{"id" 3\n')
