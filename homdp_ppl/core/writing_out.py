@@ -43,7 +43,7 @@ def written_out(policy: Policy, spaces: Spaces, max_nodes: int) -> GraphArrays:
     ongoing = np.arange(Y - 1 if spaces.terminal else Y)  # the last observation is the end
     ended = np.arange(Y) >= len(ongoing)
     _require_least(len(ongoing), A, H, max_nodes)
-    level = [((int(y),), ()) for y in ongoing]  # the histories of one step
+    level: list[History] = [((int(y),), ()) for y in ongoing]  # of one step
     first: list[History] = []  # the first histories of all steps
     probabilities: list[Array] = []
     successor: list[Array] = []

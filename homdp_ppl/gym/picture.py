@@ -39,5 +39,5 @@ def picture(text: str, lines: int) -> Array:
     for k, line in enumerate(shown):
         place = MARGIN / WIDTH, 1 - (MARGIN + (k + 0.5) * ROW) / height
         figure.text(*place, line, va="center", size=10, family="monospace", parse_math=False)
-    canvas.draw()
-    return np.array(canvas.buffer_rgba())[..., :3]
+    canvas.draw()  # type: ignore[no-untyped-call]
+    return np.array(canvas.buffer_rgba())[..., :3]  # type: ignore[no-untyped-call]

@@ -108,7 +108,7 @@ def test_problems_of_a_log_are_reported_together(call, episode, places):
 def test_add_reads_tables(call):
     """A table with other names of columns, and one whose last state is missing."""
     new(call)
-    rows = [("growl left", "listen", "left"), ("growl left", "listen", "left"), ("", "", "right")]
+    rows = [("growl left", "listen", "left"), ("growl left", "listen", "left"), ("", "", "left")]
     table = ["patient,visit,observation,action,state"]
     table += [f"p,{h},{','.join(row)}" for h, row in enumerate(rows, start=1)]
     Path("log.csv").write_text("\n".join(table))
