@@ -128,7 +128,7 @@ def _episode(each: dict[str, Any], homdp: HOMDP) -> Episode:
     if ended is None:
         usual = "terminal" if homdp.spaces.terminal else "truncated"
         ended = "horizon" if len(actions) == homdp.horizon else usual
-    options = {"rewards": each.get("rewards"), "id": each.get("id"), "ended": ended}
+    options: dict[str, Any] = {"rewards": each.get("rewards"), "id": each.get("id"), "ended": ended}
     return Episode.of(observations, actions, states, homdp, **options)
 
 
