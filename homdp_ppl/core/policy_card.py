@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib import metadata
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -14,7 +14,6 @@ from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.precision import Array
 
 CARD = ("horizon", "about")  # the arrays of a card in a file
-NUMBERS = ("value", "lower", "upper")
 
 
 @runtime_checkable
@@ -72,15 +71,16 @@ def card_of(path: str, parts: dict[str, Array]) -> PolicyCard:
         horizon, facts = int(parts["horizon"]), json.loads(str(parts["about"]))
         if parts["horizon"].shape != () or not isinstance(facts, dict):
             raise ValueError
-        text = {name: _text(facts.get(name, "")) for name in ("model", "date", "version")}
-        numbers = {name: _number(facts.get(name)) for name in NUMBERS}
+        model, date, version = (_text(facts.get(k, "")) for k in ("model", "date", "version"))
+        value, lower, upper = (_number(facts.get(k)) for k in ("value", "lower", "upper"))
         episodes = facts.get("episodes")
         if episodes is not None and (type(episodes) is not int or episodes < 0):
             raise ValueError
     except (TypeError, ValueError, RecursionError):
         problem = Problem("about", "text that is not a valid card", "the card of a saved policy")
         raise PolicyError(path, [problem]) from None
-    return PolicyCard(horizon if horizon > 0 else None, **text, **numbers, episodes=episodes)
+    known = horizon if horizon > 0 else None
+    return PolicyCard(known, model, value, lower, upper, episodes, date, version)
 
 
 def too_long(card: PolicyCard, steps: int) -> list[Problem]:
@@ -107,6 +107,6 @@ def _number(value: Any) -> float | None:
 
 def _version() -> str:
     try:
-        return version("homdp_ppl")
-    except PackageNotFoundError:  # a copy that is not installed
+        return metadata.version("homdp_ppl")
+    except metadata.PackageNotFoundError:  # a copy that is not installed
         return "unknown"
