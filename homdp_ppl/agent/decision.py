@@ -104,7 +104,7 @@ def turnings(
 
 def named_action(graph: GraphPolicy, node: int, actions: Sequence[str]) -> str:
     """The actions that a policy may take at a node."""
-    return " / ".join(actions[a] for a in np.flatnonzero(graph.probabilities[node] > 0))
+    return " / ".join(actions[int(a)] for a in np.flatnonzero(graph.probabilities[node] > 0))
 
 
 def _state_values(graph: GraphPolicy, rest: POMDP, y: int) -> Array:

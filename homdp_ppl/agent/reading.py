@@ -14,7 +14,7 @@ from homdp_ppl.confidence.sets import MixtureName, check_mixture
 from homdp_ppl.core.arguments import check_arguments, count_problems, refuse
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.graph_policy import GraphPolicy
+from homdp_ppl.core.graph_policy import GraphPolicy, with_card
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, ParameterError, Problem
@@ -67,7 +67,7 @@ class Reading:
             if self._certified is not None and self._certified[0] == self._place:
                 found = self._certified[1]
                 card = card._replace(lower=found.lower, upper=found.upper)
-            return named.with_card(card)
+            return with_card(named, card)
 
     @property
     def _place(self) -> tuple[int, int]:

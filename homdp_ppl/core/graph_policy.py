@@ -100,17 +100,10 @@ class GraphPolicy:
         """The same policy with the names and the horizon of a model."""
         check_policy(self, model)
         names = names_of(model.spaces.observations), model.spaces.actions
-        named = self.tree_unflatten(names, self.tree_flatten()[0])
-        named.card = self.card._replace(horizon=model.spaces.horizon)
-        if isinstance(model, Named):
-            named.card = named.card._replace(model=model.name)
+        named, card = self.tree_unflatten(names, self.tree_flatten()[0]), self.card
+        model_name = model.name if isinstance(model, Named) else card.model
+        named.card = card._replace(horizon=model.spaces.horizon, model=model_name)
         return named
-
-    def with_card(self, card: PolicyCard) -> GraphPolicy:
-        """The same policy with another card."""
-        copy = self.tree_unflatten(self.names, self.tree_flatten()[0])
-        copy.card = card
-        return copy
 
     def graph(self) -> nx.DiGraph:
         """The policy as a networkx graph.
@@ -300,3 +293,10 @@ def _sizes(observations: int, actions: int) -> str:
         f"{observations} observation{'s' * (observations != 1)} and "
         f"{actions} action{'s' * (actions != 1)}"
     )
+
+
+def with_card(policy: GraphPolicy, card: PolicyCard) -> GraphPolicy:
+    """The same policy with another card."""
+    copy = policy.tree_unflatten(policy.names, policy.tree_flatten()[0])
+    copy.card = card
+    return copy

@@ -14,7 +14,7 @@ from homdp_ppl.core.allowed import Allowed, are_masks
 from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.bound import Bound
 from homdp_ppl.core.checked import check_fields, checked
-from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
+from homdp_ppl.core.graph_policy import GraphPolicy, check_policy, with_card
 from homdp_ppl.core.numbers import is_number
 from homdp_ppl.core.optimism import Backup, Caps
 from homdp_ppl.core.plan_html import plan_html
@@ -104,7 +104,7 @@ class Plan:
         if self.allowed is not None:
             self._check_allowed(self.allowed)
         if isinstance(self.policy, GraphPolicy):
-            object.__setattr__(self, "policy", self.policy.with_card(self._card(self.policy.card)))
+            object.__setattr__(self, "policy", with_card(self.policy, self._card(self.policy.card)))
 
     def _card(self, card: PolicyCard) -> PolicyCard:
         value, upper = finite(self.value), finite(self.upper)

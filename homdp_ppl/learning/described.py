@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from homdp_ppl.core.graph_policy import GraphPolicy
+from homdp_ppl.core.graph_policy import GraphPolicy, with_card
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.policy_card import finite
 
@@ -25,4 +25,4 @@ def described(policy: Policy, run: Run) -> Policy:
         lower, upper = float(bounds.lower[-1]), float(bounds.upper[-1])
     card = named.card._replace(lower=lower, upper=upper, episodes=len(run.played))
     value = None if run.decision is None else finite(run.decision.optimistic)
-    return named.with_card(card._replace(value=value))
+    return with_card(named, card._replace(value=value))
