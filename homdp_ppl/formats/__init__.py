@@ -1,9 +1,11 @@
-"""Read and write model files of other tools: ``.POMDP``, Cassandra's format.
+"""Read and write files of other tools: models as ``.POMDP``, Cassandra's format, and plans as
+alpha-vectors.
 
 ``read_pomdp`` describes the conventions.
 """
 
 from homdp_ppl.formats.reading import PomdpFile, read_file, read_pomdp
+from homdp_ppl.formats.vectors import write_vectors
 from homdp_ppl.formats.writing import write_pomdp
 
 __all__ = [
@@ -11,6 +13,7 @@ __all__ = [
     "read_file",
     "read_pomdp",
     "write_pomdp",
+    "write_vectors",
 ]
 
 
