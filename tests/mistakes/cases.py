@@ -18,7 +18,9 @@ from homdp_ppl.precision import x64
 from tests.mistakes import (
     recipes_agent,
     recipes_core,
+    recipes_field,
     recipes_learning,
+    recipes_logs,
     recipes_maths,
     recipes_report,
     recipes_rules,
@@ -58,6 +60,8 @@ def recipes() -> tuple[Recipe, ...]:
         recipes_learning.believing,
         recipes_learning.learning,
         recipes_agent.agents,
+        recipes_field.histories,
+        recipes_logs.logs,
         recipes_rules.rules,
         recipes_rules.planning,
         recipes_rules.files,
