@@ -15,6 +15,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.hindsight_form import HindsightForm
 from homdp_ppl.core.spaces import Spaces, names_of
 from homdp_ppl.errors import HindsightWarning
 from homdp_ppl.precision import Array
@@ -33,7 +34,9 @@ class Association(NamedTuple):
     otherwise: float  # of states revealed at the same steps with other outcomes
 
 
-def association(episodes: Episodes, spaces: Spaces) -> Association | None:
+def association(
+    episodes: Episodes, spaces: Spaces, hindsight: HindsightForm | None = None
+) -> Association | None:
     """Test whether reveals depend on observations and actions; None if there are too few data.
 
     Parameters
@@ -42,7 +45,10 @@ def association(episodes: Episodes, spaces: Spaces) -> Association | None:
         Validated episodes of finite spaces.
     spaces
         Their spaces.
+    hindsight
+        The form of declared hindsight: whether labels are revealed instead of states.
     """
+    items = (hindsight or HindsightForm()).items(episodes)
     _, Y, A, H = spaces.sizes
     if H * (Y + A) > LARGEST or not isinstance(spaces.observations, tuple):
         return None
@@ -54,7 +60,7 @@ def association(episodes: Episodes, spaces: Spaces) -> Association | None:
         if len(rows) < FEWEST or not length:
             continue
         tested = True
-        known = episodes.revealed[rows, :length].astype(float)  # (N, L)
+        known = items[rows, :length].astype(float)  # (N, L)
         happened = np.concatenate(
             [
                 np.eye(Y)[episodes.observations[rows, :length]],
@@ -82,9 +88,11 @@ def association(episodes: Episodes, spaces: Spaces) -> Association | None:
     return Association(float(chi2.sf(statistic, int(kept.sum()))), *extreme)
 
 
-def warn_of_association(episodes: Episodes, spaces: Spaces) -> None:
+def warn_of_association(
+    episodes: Episodes, spaces: Spaces, hindsight: HindsightForm | None = None
+) -> None:
     """Warn if reveals depend on observations or actions; false-alarm rate 1e-4."""
-    found = association(episodes, spaces)
+    found = association(episodes, spaces, hindsight)
     if found is not None and found.p_value < LEVEL:
         warnings.warn(
             f"Which states are revealed depends on what was seen or done: {found.share:.0%} after "

@@ -127,6 +127,10 @@ class ClosedForm:
             )
         )
 
+    def table(self, name: str, entries: Array) -> Array:
+        """One of the tables from the probabilities of all nodes, (..., M)."""
+        return self._fill(name, entries)
+
     def spread(self, concentration: Array) -> Mapping[str, Spread]:
         """Moments of the unknown part of the rows of each table, by its name, without nesting."""
         totals = self.totals(concentration)

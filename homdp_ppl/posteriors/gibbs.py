@@ -11,11 +11,15 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from numpyro import handlers
 
+from homdp_ppl.core.clue_building import occupied_counts
+from homdp_ppl.core.clues import Clues, likelihoods
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.evidence import Evidence, Gaps
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.forward import Rows, messages
+from homdp_ppl.declare.clue_likelihood import densities
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError
 from homdp_ppl.posteriors.belief import Settings
@@ -100,6 +104,13 @@ class _Sweeps:
         seed = np.asarray(jax.random.key_data(jax.random.fold_in(key, 0)))
         self._generator = np.random.default_rng(seed)
         self._round = 0
+        self._densities = None
+        if homdp.rewards.law is not None and not homdp.rewards.law.finite:  # a known law
+            with handlers.block(), handlers.seed(rng_seed=0):
+                kernels = homdp.function()
+            clues = evidence.gaps.clues
+            found = densities(kernels, homdp.spaces, homdp.rewards.law, clues)
+            self._densities = np.asarray(found)
 
     def prior(self, chains: int) -> Array:
         """Draws from the prior, one for each chain, (chains, M)."""
@@ -109,9 +120,25 @@ class _Sweeps:
     def next(self, entries: Array) -> Array:
         """One sweep: draw the hidden states of all gaps, then all rows."""
         tables = self._form.tables(entries)
-        counts = hidden_counts(self._generator, tables, self._homdp, self._evidence.gaps)
+        gaps = self._evidence.gaps
+        clues = self._clues(entries, tables)
+        counts = hidden_counts(self._generator, tables, self._homdp, gaps, clues)
         known = self._evidence.counts
         return self._rows(np.stack([self._form.concentration(known + each) for each in counts]))
+
+    def _clues(self, entries: Array, tables: Any) -> Array:
+        """The likelihoods of all clues at the rows of every chain."""
+        form = self._homdp.form
+        parts = {} if form.hindsight is None else form.hindsight.tables
+        named = {name: self._form.table(name, entries) for name in parts}
+        # without a closed form, the table is the same in all chains
+        chains = len(entries)
+        named = {
+            name: np.broadcast_to(table, (chains, *parts[name])) for name, table in named.items()
+        }
+        if form.reward is not None and form.reward.outcomes is not None:
+            named["reward"] = tables.reward
+        return likelihoods(self._evidence.gaps.clues, form, named, self._densities)
 
     def sites(self, entries: Array) -> dict[str, Array]:
         """The sites of a declaration from the entries of all rows, (chains, draws, M)."""
@@ -129,7 +156,11 @@ class _Sweeps:
 
 
 def hidden_counts(
-    generator: np.random.Generator, tables: Any, homdp: HOMDP, gaps: Gaps
+    generator: np.random.Generator,
+    tables: Any,
+    homdp: HOMDP,
+    gaps: Gaps,
+    clues: Array | None = None,
 ) -> list[Counts]:
     """Draw the hidden states of all gaps given tables, and count their steps.
 
@@ -143,6 +174,9 @@ def hidden_counts(
         The declaration.
     gaps
         The distinct gaps.
+    clues
+        The likelihood of each clue given the state, (E, chains, X); by default, the part of it that
+        depends on no parameter.
 
     Returns
     -------
@@ -150,9 +184,9 @@ def hidden_counts(
         One for each chain.
     """
     chains = len(tables.initial)
-    counted = _Counted(homdp.form, chains)
+    counted = _Counted(homdp.form, chains, gaps.clues)
     if len(gaps.number):
-        rows = Rows(tables.initial, tables.transition, tables.emission, homdp.form)
+        rows = Rows(tables.initial, tables.transition, tables.emission, homdp.form, clues)
         _backward(generator, rows, gaps, counted, homdp.name)
     return counted.counts()
 
@@ -172,6 +206,7 @@ def _backward(
         inside = gaps.length > g
         at = here * inside[:, None, None]
         counted.observation(gaps, g, at)
+        counted.clue(gaps, g, at)
         if g == 0:
             counted.first(gaps, at)
             return
@@ -187,8 +222,9 @@ def _backward(
 class _Counted:
     """Counts of hidden steps for each chain."""
 
-    def __init__(self, form: Form, chains: int) -> None:
-        self._form = form
+    def __init__(self, form: Form, chains: int, clues: Clues) -> None:
+        self._form, self._clues = form, clues
+        self._occupied = np.zeros((chains, *clues.known.shape), dtype=np.int64)
         self._tables = {
             name: np.zeros((chains, *getattr(form, name)), dtype=np.int64)
             for name in ("transition", "emission", "initial")
@@ -199,7 +235,8 @@ class _Counted:
         listed: list[Counts] = []
         for k in range(len(self._tables["initial"])):
             tables: dict[str, Any] = {name: table[k] for name, table in self._tables.items()}
-            listed.append(Counts(**tables))
+            further, rewards = occupied_counts(self._clues, self._occupied[k], self._form)
+            listed.append(Counts(**tables, rewards=rewards, hindsight=further))
         return listed
 
     def first(self, gaps: Gaps, at: Array) -> None:
@@ -228,6 +265,11 @@ class _Counted:
         s, c, x = np.nonzero(at * (gaps.seen[:, g] < self._form.sizes[1])[:, None, None])
         place = self._form.emission_index(gaps.step[s] + g, gaps.actions[s, g], x, gaps.seen[s, g])
         self._add("emission", (c, *place), at[s, c, x])
+
+    def clue(self, gaps: Gaps, g: int, at: Array) -> None:
+        """Count the states of the clues of hidden state g."""
+        s, c, x = np.nonzero(at)
+        np.add.at(self._occupied, (c, gaps.clue[s, g], x), at[s, c, x])
 
     def transition(
         self, gaps: Gaps, g: int, s: Array, c: Array, after: Array, before: Array

@@ -14,11 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from homdp_ppl.core.counts import Counts
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, Problem
-from homdp_ppl.posteriors.data import impossible, plain
-from homdp_ppl.posteriors.density import Density
+from homdp_ppl.posteriors.data import impossible
+from homdp_ppl.posteriors.density import Density, SiteDensity
 from homdp_ppl.precision import Array, to_numpy
 
 STEPS = 200  # of damped Newton
@@ -54,7 +53,7 @@ class Approximation(NamedTuple):
 class Laplace:
     """The compiled approximation for a declaration."""
 
-    def __init__(self, density: Density, draws: int) -> None:
+    def __init__(self, density: SiteDensity, draws: int) -> None:
         if len(density.configurations[""]) > 1:
             problem = Problem(
                 "laplace",
@@ -67,10 +66,12 @@ class Laplace:
         self.draws = draws
         self._fit: Any = jax.jit(self._approximate)
 
-    def fit(self, key: Array, counts: Counts) -> Approximation:
-        """Find the mode, draw, and weight the draws by the true density."""
-        counts = plain(counts)
-        samples, z, log_weights, slope, start = to_numpy(self._fit(key, counts))
+    def fit(self, key: Array, data: Any) -> Approximation:
+        """Find the mode, draw, and weight the draws by the true density.
+
+        The data are plain arrays, as for the density.
+        """
+        samples, z, log_weights, slope, start = to_numpy(self._fit(key, data))
         if not np.isfinite(start):
             raise impossible(self.density.name)
         if not np.isfinite(slope) or slope > 1e-3 or not np.isfinite(log_weights).any():
@@ -80,22 +81,20 @@ class Laplace:
         return Approximation(samples, _calibration(z, log_weights))
 
     def _approximate(
-        self, key: Array, counts: Counts
+        self, key: Array, data: Any
     ) -> tuple[dict[str, Array], Array, Array, Array, Array]:
-        start, energy = self.density.start(jax.random.fold_in(key, 0), counts)
+        start, energy = self.density.start(jax.random.fold_in(key, 0), data)
         first, unravel = ravel_pytree(start)
 
         def potential(z: jax.Array) -> Array:
-            return self.density.potential(counts, unravel(z))
+            return self.density.potential(data, unravel(z))
 
         mode = _minimise(potential, first)
         factor = jnp.linalg.cholesky(jax.hessian(potential)(mode))
         noise = jax.random.normal(jax.random.fold_in(key, 1), (self.draws, len(first)))
         z = mode + jax.vmap(lambda e: jax.scipy.linalg.solve_triangular(factor.T, e))(noise)
         log_weights = -jax.vmap(potential)(z) + 0.5 * jnp.sum(noise**2, axis=1)
-        samples = jax.vmap(lambda position: self.density.constrain(key, counts, unravel(position)))(
-            z
-        )
+        samples = jax.vmap(lambda position: self.density.constrain(key, data, unravel(position)))(z)
         return samples, z, log_weights, jnp.max(jnp.abs(jax.grad(potential)(mode))), energy
 
 
