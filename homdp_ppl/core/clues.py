@@ -99,14 +99,13 @@ def likelihoods(
         factors.append(densities)
     elif form.reward is not None and form.reward.outcomes is not None:
         factors.append(_chances(clues, form.reward, tables["reward"]))
-    known: Array = xp.asarray(clues.known)
-    candidates = max([factor.ndim for factor in factors], default=2) - 2
+    factors = [xp.asarray(clues.known), *factors]
+    axes = max(factor.ndim for factor in factors)
+    found: Array = xp.ones(())
     for factor in factors:  # those that are the same for all candidates get further axes
-        wide = (1,) * (candidates if factor.ndim == 2 else 0)
-        known = known * factor.reshape(len(factor), *wide, *factor.shape[1:])
-        if known.ndim == 2 and candidates:
-            known = known.reshape(len(known), *(1,) * candidates, known.shape[-1])
-    return known
+        wide = (1,) * (axes - factor.ndim)
+        found = found * factor.reshape(len(factor), *wide, *factor.shape[1:])
+    return found
 
 
 def _with_ones(table: Array) -> Array:

@@ -134,10 +134,10 @@ def _reasons(homdp: HOMDP, evidence: Evidence) -> list[str]:
     inside = np.arange(gaps.seen.shape[1]) < gaps.length[:, None]
     used = np.zeros(len(gaps.clues.label), dtype=np.int64)
     np.add.at(used, gaps.clue[inside], np.repeat(gaps.number, gaps.length))
-    rewards = used[gaps.clues.paid > 0].sum()
+    rewards = int(used[gaps.clues.paid > 0].sum())
     said = [f"{rewards:,} recorded rewards"] * bool(rewards)
     if form is not None and form.label is not None:
-        labels = used[gaps.clues.label < form.labels].sum()
+        labels = int(used[gaps.clues.label < form.labels].sum())
         said = [f"{labels:,} label{'s' * (labels != 1)}", *said]
     if form is not None and form.by_state:
         said.append("what was revealed")

@@ -1,6 +1,7 @@
 """Evidence of labels, mechanisms and rewards: the recursion against enumeration of all paths."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpyro.infer.util import log_density
@@ -16,8 +17,9 @@ def density(world, episodes):
     """The log density of episodes under the conditioned program, without the prior."""
     model = world.homdp
     with x64():
-        found, trace = log_density(model.hindsight(episodes), (), {}, dict(world.parameters))
-        prior, _ = log_density(model.function, (), {}, dict(world.parameters))
+        at = jax.tree.map(jnp.asarray, dict(world.parameters))
+        found, trace = log_density(model.hindsight(episodes), (), {}, at)
+        prior, _ = log_density(model.function, (), {}, at)
     latent = {n for n, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
     assert latent == set(world.parameters)
     return float(found) - float(prior)
@@ -74,9 +76,10 @@ def test_planted_bugs_are_caught(bug, monkeypatch):
     assert (evidence.gaps.seen == 2).any()
     evidence.gaps = bug(evidence.gaps)
     with x64():
+        at = jax.tree.map(jnp.asarray, dict(world.parameters))
         conditioned = hindsight_program.hindsight_with_gaps(model, evidence)
-        found, _ = log_density(conditioned, (), {}, dict(world.parameters))
-        prior, _ = log_density(model.function, (), {}, dict(world.parameters))
+        found, _ = log_density(conditioned, (), {}, at)
+        prior, _ = log_density(model.function, (), {}, at)
     assert abs(float(found) - float(prior) - enumerated(world, known, episodes)) > 1e-2
 
 

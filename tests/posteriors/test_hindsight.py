@@ -51,7 +51,7 @@ def worst(world, known):
         evidence = evidence_of(world.homdp, episodes)
         gaps = evidence.gaps._replace(number=evidence.gaps.number * COPIES)
         tables = Tables(*(np.stack([table] * 2) for table in tables_of(world)))
-        named = world.homdp.counted_tables(world.parameters)
+        named = jax.tree.map(np.asarray, world.homdp.counted_tables(world.parameters))
         clues = likelihoods(gaps.clues, world.homdp.form, named)[:, None].repeat(2, axis=1)
         generator = np.random.default_rng(k)
         for counts in gibbs.hidden_counts(generator, tables, world.homdp, gaps, clues):
@@ -141,19 +141,18 @@ def _flip(p):
 def test_missing_not_at_random():
     """The declared mechanism covers the truth, 0.85; ignoring it does not, and it is reported."""
     world = declared(True).at(accuracy=0.85)
-    episodes = simulated(world, 400)
+    episodes = simulated(world, 2000)
     right, ignoring = declared(True), declared(False)
     sampling, loose = Sampling(chains=2, warmup=100, draws=300), Gate(r_hat=1.1, ess=50)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         good = posterior(right, episodes, sampling=sampling, gate=loose)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with pytest.warns(HindsightWarning):
         bad = posterior(ignoring, episodes, sampling=sampling, gate=loose)
     low, high = np.quantile(good.atoms.values["accuracy"], [0.005, 0.995])
     assert low < 0.85 < high
     low, _ = np.quantile(bad.atoms.values["accuracy"], [0.005, 0.995])
-    assert low > 0.87
+    assert low > 0.85 + 0.01
     assert good.method == bad.method == "gibbs"
     assert "what was revealed" in repr(good)
 
@@ -167,7 +166,7 @@ def test_a_declared_coin_that_is_none_is_reported():
     biased = Episodes(found.observations, found.actions, found.states, revealed=revealed)
     short = Sampling(chains=1, warmup=5, draws=5)
     with pytest.warns(HindsightWarning):
-        posterior(MODELS["coin"][0], biased, sampling=short, gate=Gate(r_hat=np.inf, ess=0))
+        posterior(MODELS["coin"][0], biased, sampling=short, force=True)
 
 
 def ranks_of(name, method, replicas, episodes):
