@@ -10,7 +10,6 @@ from homdp_ppl.core.clues import SAME, Clues, distinct, outcomes_of
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.hindsight_form import LABEL, LAST, REVEALED, HindsightForm
-from homdp_ppl.core.reward_counts import RewardCounts
 from homdp_ppl.precision import Array
 
 
@@ -116,10 +115,8 @@ def zero_counts(form: HindsightForm) -> dict[str, Array]:
     return {name: np.zeros(form.tables[name], dtype=np.int64) for name in names}
 
 
-def occupied_counts(
-    clues: Clues, number: Array, form: Form
-) -> tuple[dict[str, Array] | None, RewardCounts | None]:
-    """The counts of labels, of the mechanism and of rewards of hidden states.
+def occupied_tables(clues: Clues, number: Array, form: Form) -> dict[str, Array]:
+    """The counts of labels, of the mechanism and of rewards of hidden states, by table.
 
     Parameters
     ----------
@@ -130,23 +127,22 @@ def occupied_counts(
     form
         The form of the model's tables.
     """
-    rewards = None if form.reward is None else RewardCounts.zero(form.reward)
-    if rewards is not None and rewards.outcomes is not None and form.reward is not None:
+    hindsight = form.hindsight
+    counts = zero_counts(hindsight) if hindsight is not None and hindsight.matters else {}
+    if form.reward is not None and form.reward.outcomes is not None:
         outcome, _ = outcomes_of(clues, form.reward)
         e, x = np.nonzero(number * (clues.paid > 0)[:, None])
         place = form.reward.index(clues.place[e, 0], x, clues.place[e, 1], clues.place[e, 2])
-        np.add.at(rewards.number, place, number[e, x])
-        np.add.at(rewards.outcomes, (*place, outcome[e, x]), number[e, x])
-    hindsight = form.hindsight
-    if hindsight is None or not hindsight.matters:
-        return None, rewards
-    counts = zero_counts(hindsight)
+        counts["reward"] = np.zeros(form.reward.outcomes.shape, dtype=np.int64)
+        np.add.at(counts["reward"], (*place, outcome[e, x]), number[e, x])
+    if hindsight is None or not counts:
+        return counts
     if hindsight.label is not None:
         e, x = np.nonzero(number * (clues.label < hindsight.labels)[:, None])
         np.add.at(counts[LABEL], (x, clues.label[e]), number[e, x])
     if hindsight.by_state:
         _add_marks(counts, clues, number, hindsight)
-    return counts, rewards
+    return counts
 
 
 def _add_marks(counts: dict[str, Array], clues: Clues, number: Array, form: HindsightForm) -> None:

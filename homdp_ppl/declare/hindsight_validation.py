@@ -31,6 +31,20 @@ def revealed_problems(homdp: HOMDP, episodes: Episodes) -> list[Problem]:
     return [*problems, *(wrong or _excluded(homdp, episodes))]
 
 
+def unrevealed_problems(homdp: HOMDP) -> list[Problem]:
+    """Problems of a declaration for rules that need every state of an episode."""
+    form = homdp.hindsight_form
+    if form is None:
+        return []
+    where = "label" if form.label is not None else "revealed"
+    expected = "a declaration whose states are all revealed"
+    remedy = (
+        "Counts of revealed steps are biased if what is revealed depends on what happened, and "
+        "labels do not determine the states. Use posterior(homdp, episodes)."
+    )
+    return [Problem(where, f"{homdp.name}, which declares {where}", expected, remedy)]
+
+
 def _label_problems(homdp: HOMDP, form: HindsightForm, episodes: Episodes) -> list[Problem]:
     """Labels that do not exist, or that a revealed state excludes."""
     if form.label is None or episodes.labels is None:

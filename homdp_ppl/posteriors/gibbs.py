@@ -7,18 +7,21 @@ ones.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from numpyro import handlers
 
-from homdp_ppl.core.clue_building import occupied_counts
+from homdp_ppl.core.clue_building import occupied_tables
 from homdp_ppl.core.clues import Clues, likelihoods
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.evidence import Evidence, Gaps
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.forward import Rows, messages
+from homdp_ppl.core.hindsight_form import HINDSIGHT
+from homdp_ppl.core.reward_counts import RewardCounts
 from homdp_ppl.declare.clue_likelihood import densities
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError
@@ -121,24 +124,15 @@ class _Sweeps:
         """One sweep: draw the hidden states of all gaps, then all rows."""
         tables = self._form.tables(entries)
         gaps = self._evidence.gaps
-        clues = self._clues(entries, tables)
+        clues = self._clues(entries)
         counts = hidden_counts(self._generator, tables, self._homdp, gaps, clues)
         known = self._evidence.counts
         return self._rows(np.stack([self._form.concentration(known + each) for each in counts]))
 
-    def _clues(self, entries: Array, tables: Any) -> Array:
+    def _clues(self, entries: Array) -> Array:
         """The likelihoods of all clues at the rows of every chain."""
-        form = self._homdp.form
-        parts = {} if form.hindsight is None else form.hindsight.tables
-        named = {name: self._form.table(name, entries) for name in parts}
-        # without a closed form, the table is the same in all chains
-        chains = len(entries)
-        named = {
-            name: np.broadcast_to(table, (chains, *parts[name])) for name, table in named.items()
-        }
-        if form.reward is not None and form.reward.outcomes is not None:
-            named["reward"] = tables.reward
-        return likelihoods(self._evidence.gaps.clues, form, named, self._densities)
+        named = self._form.further(entries)
+        return likelihoods(self._evidence.gaps.clues, self._homdp.form, named, self._densities)
 
     def sites(self, entries: Array) -> dict[str, Array]:
         """The sites of a declaration from the entries of all rows, (chains, draws, M)."""
@@ -183,12 +177,37 @@ def hidden_counts(
     list of Counts
         One for each chain.
     """
-    chains = len(tables.initial)
-    counted = _Counted(homdp.form, chains, gaps.clues)
+    hidden = hidden_tables(generator, tables, homdp, gaps, clues)
+    listed: list[Counts] = []
+    for k in range(len(hidden["initial"])):
+        own: dict[str, Any] = {name: table[k] for name, table in hidden.items()}
+        listed.append(as_counts(own, homdp.form))
+    return listed
+
+
+def hidden_tables(
+    generator: np.random.Generator,
+    tables: Any,
+    homdp: HOMDP,
+    gaps: Gaps,
+    clues: Array | None = None,
+) -> dict[str, Array]:
+    """As :func:`hidden_counts`, as tables with a leading axis of chains."""
+    counted = _Counted(homdp.form, len(tables.initial), gaps.clues)
     if len(gaps.number):
         rows = Rows(tables.initial, tables.transition, tables.emission, homdp.form, clues)
         _backward(generator, rows, gaps, counted, homdp.name)
-    return counted.counts()
+    return {**counted.tables, **counted.further()}
+
+
+def as_counts(tables: dict[str, Array], form: Form) -> Counts:
+    """Counts by table as :class:`Counts`."""
+    named: dict[str, Any] = {name: tables[name] for name in ("transition", "emission", "initial")}
+    hindsight = {name: tables[name] for name in HINDSIGHT if name in tables}
+    rewards = None if form.reward is None else RewardCounts.zero(form.reward)
+    if rewards is not None and "reward" in tables:
+        rewards = replace(rewards, number=tables["reward"].sum(-1), outcomes=tables["reward"])
+    return Counts(**named, rewards=rewards, hindsight=hindsight or None)
 
 
 def _backward(
@@ -225,19 +244,15 @@ class _Counted:
     def __init__(self, form: Form, chains: int, clues: Clues) -> None:
         self._form, self._clues = form, clues
         self._occupied = np.zeros((chains, *clues.known.shape), dtype=np.int64)
-        self._tables = {
+        self.tables: dict[str, Array] = {
             name: np.zeros((chains, *getattr(form, name)), dtype=np.int64)
             for name in ("transition", "emission", "initial")
         }
 
-    def counts(self) -> list[Counts]:
-        """The counts of each chain."""
-        listed: list[Counts] = []
-        for k in range(len(self._tables["initial"])):
-            tables: dict[str, Any] = {name: table[k] for name, table in self._tables.items()}
-            further, rewards = occupied_counts(self._clues, self._occupied[k], self._form)
-            listed.append(Counts(**tables, rewards=rewards, hindsight=further))
-        return listed
+    def further(self) -> dict[str, Array]:
+        """The counts of labels, of the mechanism and of rewards, with a leading axis of chains."""
+        each = [occupied_tables(self._clues, part, self._form) for part in self._occupied]
+        return {name: np.stack([part[name] for part in each]) for name in each[0]}
 
     def first(self, gaps: Gaps, at: Array) -> None:
         """Count the first hidden states: as first states of episodes, or as transitions."""
@@ -282,7 +297,7 @@ class _Counted:
         self._add("transition", (c[k], *place), before[k, x])
 
     def _add(self, name: str, place: tuple[Array, ...], number: Array) -> None:
-        table = self._tables[name]
+        table: Any = self.tables[name]
         place = tuple(np.broadcast_to(part, number.shape) for part in place)
         flat = np.ravel_multi_index(place, table.shape)
         table += (

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from numpyro.infer.util import log_density
 
-from homdp_ppl import DataError, Episodes, x64
+from homdp_ppl import DataError, Episodes, ParameterError, explorers, learn, x64
 from homdp_ppl.declare import hindsight_program
 from homdp_ppl.declare.clue_likelihood import evidence_of
+from homdp_ppl.planners import history_tree
 from tests.hindsight import MODELS, enumerated, noisy, paid, simulated
 from tests.raising import raises
 
@@ -106,6 +107,12 @@ def test_impossible_evidence_names_the_episode_and_the_step():
     with raises(DataError, "data") as caught:
         evidence_of(paid, wrong)
     assert caught.value.problems[0].at == "episode 'b', step 2"
+
+
+def test_rules_that_need_all_states_are_refused():
+    for model, where in ((noisy, "label"), (MODELS["chosen"][0], "revealed")):
+        with raises(ParameterError, where):
+            learn(model.draw(jax.random.key(0)), explorers.tight(), history_tree(), episodes=3)
 
 
 def test_labels_outside_the_declared_ones_are_errors():
