@@ -135,7 +135,7 @@ def _reasons(homdp: HOMDP, evidence: Evidence) -> list[str]:
     used = np.zeros(len(gaps.clues.label), dtype=np.int64)
     np.add.at(used, gaps.clue[inside], np.repeat(gaps.number, gaps.length))
     rewards = int(used[gaps.clues.paid > 0].sum())
-    said = [f"{rewards:,} recorded rewards"] * bool(rewards)
+    said = [f"{rewards:,} recorded reward{'s' * (rewards != 1)}"] * bool(rewards)
     if form is not None and form.label is not None:
         labels = int(used[gaps.clues.label < form.labels].sum())
         said = [f"{labels:,} label{'s' * (labels != 1)}", *said]
