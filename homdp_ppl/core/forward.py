@@ -50,7 +50,8 @@ class Rows:
     ) -> None:
         xp = self._xp = namespace(initial, transition, emission)
         full_T, full_O = form.full(transition, emission)
-        self.form, self.clues = form, clues
+        self.form = form
+        self.clues = None if clues is None else xp.asarray(clues)
         self.initial = initial  # (..., X)
         self.moves = xp.moveaxis(full_T, (-4, -2), (0, 1))  # (H, A, ..., X, X)
         self.into = xp.moveaxis(self.moves, -1, 2)  # (H, A, X', ..., X)
