@@ -177,7 +177,7 @@ def check_agent(
             mine, others = fit(generator, homdp, parts, tables)
             findings.append(_paired(f"{what} given their causes", mine, others))
             trend, permuted = drift(generator, homdp, parts, draws)
-            findings.append(finding_of(f"drift of {what}", trend, permuted, False))
+            findings.append(finding_of(f"drift of {what}", np.asarray(trend), permuted, False))
     refused = [session for session in ledger.sessions if session.refused is not None]
     if refused:
         findings.append(Finding(EXCLUDED, float(len(refused)), 0.0, 0.0, 0.0))

@@ -151,7 +151,7 @@ def _pooled(homdp: HOMDP, data: Outcomes) -> tuple[Array, Array]:
     place = np.asarray(getattr(rows.place, data.table))
     place = place.reshape(-1, place.shape[-1])
     entry = place[data.row, data.outcome]
-    unknown = (place >= 0).any(1)[data.row]
+    unknown = np.asarray((place >= 0).any(1))[data.row]
     own = len(rows.row) + data.row  # known rows are rows of their own
     labels = np.append(rows.row, -1)  # the last one is used for entries without a place
     row = np.where(unknown, np.where(entry >= 0, labels[entry], -1), own)

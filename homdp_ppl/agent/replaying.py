@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax
@@ -64,7 +64,9 @@ def groups_of(ledger: Ledger, actor: Actor, last: int) -> tuple[Groups, int]:
         if policies[key][0] is not None:
             policies[key][1].append(len(kept))
             kept.append(session)
-    found = [(graph, np.array(where)) for graph, where in policies.values() if graph is not None]
+    found: list[tuple[GraphPolicy, Array]] = [
+        (graph, np.array(where)) for graph, where in policies.values() if graph is not None
+    ]
     return Groups(kept, found), len(played) - len(kept)
 
 
@@ -111,7 +113,8 @@ def replay(
     D, (H, Y) = len(models.initial), (homdp.horizon, models.emission.shape[-1])
     N, law = len(groups.sessions), homdp.rewards.law
     counts, pairs = _counters(D, H, Y)
-    returns, whole = np.zeros((D, N)), []
+    returns: Array = np.zeros((D, N))
+    whole = []
     tables, most = _Tables(models), max(models.sizes)
     chunk = max(1, CHUNK // (D * most))
     parts = [
@@ -128,7 +131,12 @@ def replay(
             whole.append((where, states, seen, done))
     if whole:
         order = np.argsort(np.concatenate([where for where, *_ in whole]))
-        drawn = [np.concatenate([made[k] for made in whole], axis=1)[:, order] for k in (1, 2, 3)]
+        parts_of = range(1, 4)  # states, observations and actions
+        drawn: list[Array] = [
+            np.concatenate([made[k] for made in whole], axis=1)[:, order] for k in parts_of
+        ]
+            np.concatenate([made[k] for made in whole], axis=1)[:, order] for k in (1, 2, 3)
+        ]
         returns = _drawn_returns(homdp, parameters, drawn, seed)
     return Replays(counts, pairs, returns)
 
@@ -167,7 +175,8 @@ def _simulate(
     D, chances = len(tables.initial), np.cumsum(graph.probabilities, axis=1)[:, :-1]
     x = _pick(generator, np.broadcast_to(tables.initial[:, None], (D, n, tables.initial.shape[1])))
     states, seen, done = [x], [], []
-    node, a = np.zeros((D, n), dtype=int), None
+    node: Array = np.zeros((D, n), dtype=int)
+    a: Array | None = None
     for h in range(horizon):
         y = _pick(generator, tables.shows(h, x, a))
         if a is None:
@@ -190,6 +199,7 @@ def _counters(sets: int, horizon: int, observations: int) -> tuple[Array, Array]
 def _count(counts: Array, pairs: Array, seen: Array) -> None:
     """Count observations (D, n, H) and pairs of successive ones."""
     D, _, H = seen.shape
+    counts, pairs = np.asarray(counts), np.asarray(pairs)  # views
     first, steps = np.arange(D)[:, None, None], np.arange(H)
     np.add.at(counts, (np.broadcast_to(first, seen.shape), steps, seen), 1.0)
     if pairs.size and H > 1:
@@ -211,10 +221,10 @@ def _drawn_returns(
     states, seen, done = parts
     D, N = states.shape[:2]
 
-    def make() -> object:
+    def make() -> Callable[..., Array]:
         one = jax.vmap(draw_rewards(homdp), in_axes=(None, 0, 0, 0, 0))
         return jax.jit(jax.vmap(one))
 
     keys = jax.random.split(jax.random.key(seed), (D, N))
-    draw = homdp.cache.get("rewards of replays", make)
+    draw: Callable[..., Array] = homdp.cache.get("rewards of replays", make)
     return np.asarray(draw(dict(parameters), keys, states, seen, done)).sum(-1)

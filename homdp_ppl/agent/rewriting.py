@@ -98,7 +98,7 @@ class _Change:
                     actions=[self._to("actions", a) for a in event.actions],
                     states=[self._to("states", x) for x in event.states],
                 )
-            case End() | Abandon():
+            case End() | Abandon() | Refuse():
                 return event
             case Gap(slot=slot):
                 return Gap(None, slot)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from homdp_ppl.core import html
-from homdp_ppl.core.spaces import Space, is_real
+from homdp_ppl.core.spaces import Real, Space
 from homdp_ppl.declare.parameters import short
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ def world_html(world: World) -> str:
 
 
 def _names(space: Space) -> str:
-    if is_real(space):
+    if isinstance(space, Real):
         return str(space)
-    names = tuple(space)  # type: ignore[arg-type]
-    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
-    return ", ".join(names[:LISTED]) + more
+    more = f" and {len(space) - LISTED:,} more" if len(space) > LISTED else ""
+    return ", ".join(space[:LISTED]) + more

@@ -61,7 +61,8 @@ def notebook_bar(rounds: int) -> Callable[[int], None]:
     from IPython.display import display
 
     counted, shown = [0], [time.perf_counter()]
-    handle = display(bar_html(0, rounds), raw=True, display_id=True)
+    show: Any = display
+    handle = show(bar_html(0, rounds), raw=True, display_id=True)
 
     def done(n: int) -> None:
         counted[0] += n
