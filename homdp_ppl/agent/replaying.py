@@ -131,11 +131,9 @@ def replay(
             whole.append((where, states, seen, done))
     if whole:
         order = np.argsort(np.concatenate([where for where, *_ in whole]))
-        parts_of = range(1, 4)  # states, observations and actions
+        steps = range(1, 4)  # states, observations and actions
         drawn: list[Array] = [
-            np.concatenate([made[k] for made in whole], axis=1)[:, order] for k in parts_of
-        ]
-            np.concatenate([made[k] for made in whole], axis=1)[:, order] for k in (1, 2, 3)
+            np.concatenate([made[k] for made in whole], axis=1)[:, order] for k in steps
         ]
         returns = _drawn_returns(homdp, parameters, drawn, seed)
     return Replays(counts, pairs, returns)
