@@ -66,7 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--episodes", type=int, default=5000)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--z", type=float, nargs="+", default=[1.645])
+    parser.add_argument("--z", type=float, nargs="+", default=[None], help="default: the rule's")
     parser.add_argument("--unvisited", type=float, help="deviations for rows without data")
     parser.add_argument("--priors", nargs="+", default=["flat", "sparse"])
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))
