@@ -31,6 +31,8 @@ TABLES: dict[str, Callable[[float, float], World]] = {
     "random": _zoo("random", horizon=3),
     "meta_learning": _zoo("meta_learning", horizon=3),
     "fast_control": _zoo("fast_control", horizon=3),
+    "imitation": _zoo("imitation", horizon=3),
+    "sim_to_real": _zoo("sim_to_real", horizon=3),
     "carried_screening": carried_screening,
 }
 

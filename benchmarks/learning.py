@@ -32,6 +32,7 @@ STUDY: dict[str, dict[str, int]] = {
 RULES = {
     "hop_b": explorers.hop_b,
     "tight": explorers.tight,
+    "anytime": explorers.anytime,
     "quantile_backup": lambda: explorers.quantile_backup(1.645),  # as in naive.py
     "posterior_sampling": explorers.posterior_sampling,
     "greedy": explorers.greedy,
