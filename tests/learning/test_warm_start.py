@@ -17,7 +17,7 @@ from homdp_ppl import (
 from homdp_ppl.confidence import weissman_radii
 from homdp_ppl.explorers.state import count
 from homdp_ppl.learning.learner import Learner
-from homdp_ppl.planners import history_tree
+from homdp_ppl.planners import history_tree, quantised
 from tests.raising import raises
 
 TREE = history_tree()
@@ -108,6 +108,7 @@ def test_a_log_narrows_the_certificate():
     assert more.certified.upper[-1] >= more.optimum - 1e-9  # the optimum is inside
 
 
+@pytest.mark.slow
 def test_a_sampled_posterior_starts_with_a_log():
     world = models.load("screening", horizon=2)
     log = learn(world, explorers.uniform(), TREE, 40, compiled=False).episodes
@@ -119,8 +120,6 @@ def test_a_sampled_posterior_starts_with_a_log():
 def test_real_valued_observations():
     world = models.load("gaussian_tiger")
     rule = explorers.posterior_sampling()
-    from homdp_ppl.planners import quantised
-
     log = learn(world, explorers.uniform(), quantised(), 5).episodes
     run = learn(world, rule, quantised(), 1, log=log)
     assert int(run.state.played) == 6
