@@ -82,7 +82,7 @@ def started(explorer: Explorer, state: State, log: Log | None) -> State:
         return replace(state, counts=counts, played=played, memory=memory)
     visits = state.state_action
     if visits is not None:
-        steps, visits = log.episodes.steps, visits.copy()
+        steps, visits = log.episodes.steps, np.array(visits)
         rows = log.episodes.states[:, :-1][steps], log.episodes.actions[steps]
         np.add.at(visits, rows, 1)
     memory = state.memory

@@ -116,7 +116,7 @@ def _rows(axes: Axes, rows: Sequence[RowVisits]) -> None:
     places = np.arange(len(chosen))
     axes.barh(places, np.maximum(np.array(visits) - 0.5, 0), left=0.5, color=colours, height=0.75)
     for place, n in zip(places, visits, strict=True):
-        axes.text(max(n, 0.5), place, f" {n:,}", va="center", fontsize=8)
+        axes.text(max(n, 0.5), float(place), f" {n:,}", va="center", fontsize=8)
     known = any(row.known for row in chosen)
     title = f"{len(chosen)} of {len(rows)} rows" + ", known rows in grey" * known
     axes.set_title(title, fontsize=9)
