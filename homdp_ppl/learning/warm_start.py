@@ -1,9 +1,10 @@
 """Warm start: rules that begin with recorded episodes.
 
 A log comes first, as if its episodes had been played before the first round. Transitions and
-observations are independent draws of their rows, whoever chose the actions, so that every argument
-about draws at adaptive times applies. Rules whose radii take a union over the draws of K episodes
-take it over those of the log, too: they are told K + N episodes, where N is the length of the log.
+observations are independent draws of their rows for every choice of actions, so that the arguments
+about draws at adaptive times apply. Rules whose radii take a union over the draws of K episodes
+take it over those of the log, too: they receive K + N as the number of episodes, where N is the
+number of episodes in the log.
 """
 
 from __future__ import annotations

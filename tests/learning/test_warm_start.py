@@ -88,7 +88,7 @@ def test_both_loops_agree():
         assert stopped.resume().episodes.same_as(slow.episodes)
 
 
-def test_rules_that_update_by_themselves_see_every_episode():
+def test_custom_updates_see_every_episode():
     log = played(RULES["uniform"], 6).episodes
     own = explorers.Explorer(
         explorers.About("own"), propose=RULES["greedy"].propose, update=_count_too
