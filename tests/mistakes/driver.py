@@ -39,7 +39,8 @@ class Result(NamedTuple):
 def results(calls: int, seed: int = 0, prefix: str = "", first: int = 0) -> Iterator[Result]:
     """The outcomes of cases ``first`` to ``calls`` of a seed."""
     while first < calls:
-        last, ended = None, False
+        last = None
+        ended = False
         for line in _lines(seed, first, calls, prefix):
             if "ended" in line:
                 ended = line["ended"]
