@@ -129,7 +129,7 @@ class Certifier:
         refuse_searching(policy, "certificate")
         graph = graph_of(policy, self._model)
         episodes = run.episodes[: rounds * run.task.episodes_per_round]
-        counts = Counts.of(episodes, self._model)
+        counts = run.task.counts(episodes)
         lower, upper = certified_bounds(self._planning, self._model, counts, graph, self._options)
         return certificate.add(rounds, lower, upper)
 
