@@ -204,6 +204,7 @@ def test_migration_to_another_model(call):
     assert call("status", "clinic")["model"] == "tiger_table"
 
 
+@pytest.mark.slow
 def test_migration_between_user_files(call):
     old, other = "old.py:world", "other.py:world"
     Path("old.py").write_text(MINE.format(model="tiger"))
@@ -220,6 +221,7 @@ def test_migration_between_user_files(call):
     assert call("status", "clinic", "--trust")["revealed"] == 1
 
 
+@pytest.mark.slow
 def test_a_migration_that_was_interrupted_can_be_repeated(call, monkeypatch):
     """Killed after the journal was replaced, before the command was recorded."""
     new(call)
