@@ -275,13 +275,14 @@ def test_a_server_answers_every_request(call, monkeypatch, capsys):
         {"do": "migrate", "model": "tiger", "horizon": "x"},
         {"do": "migrate"},
     ]
-    found = served(monkeypatch, capsys, *requests, *wrong, {"do": "status"})
+    sent = [*requests, *wrong, {"do": "status"}]
+    found = served(monkeypatch, capsys, *sent, more=["--trust"])
     assert [each["ok"] for each in found] == [True] * 13 + [False] * 8 + [True]
     assert found[3]["values"].keys() == {"listen", "open left", "open right"}
     assert found[9] == {"ok": True, "added": 1, "revealed": 1}
     assert found[-1]["model"] == "tiger_table"
     assert {each["code"] for each in found[13:-1]} == {2}
-    assert found[17]["problems"][0]["where"] == "mine.py:world"  # not trusted
+    assert found[17]["problems"][0]["where"] == "mine.py:world"  # a client names no files
 
 
 def test_an_error_in_a_request_does_not_stop_the_server(call, monkeypatch, capsys):
