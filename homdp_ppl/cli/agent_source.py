@@ -104,7 +104,7 @@ def migrate(agent: Agent, path: Path, model: Any, horizon: Any, trust: Trust) ->
     file = file_of(model)
     if file is not None and model not in trusted_files({model: file}, trust, ASKING):
         remedy = (
-            "A request cannot name a file. Use the command line: homdp agent migrate DIR MODEL."
+            "Requests cannot name files. Use the command line: homdp agent migrate."
         )
         raise ParameterError("migrate", [_no_consent(model, file)._replace(remedy=remedy)])
     recorded = _recorded(path)
