@@ -26,6 +26,7 @@ from homdp_ppl.explorers.state import Pairs, Proposal, State
 from homdp_ppl.learning.density_planning import DensityPlanning, uniform_at_step
 from homdp_ppl.learning.noise import SAMPLING, explorer_key, proposal_key, rule_number
 from homdp_ppl.learning.planning import Planned, Planner, TablePlanning
+from homdp_ppl.learning.warm_start import as_log, started
 from homdp_ppl.posteriors.data import check_episode
 from homdp_ppl.precision import Array, in_x64, namespace
 
@@ -64,6 +65,9 @@ class Learner:
         The rule's random numbers depend on the seed and on the rule's name.
     simulations
         Simulated episodes per estimate, for planners that do not certify values.
+    log
+        Recorded episodes to start with. They count as episodes in the bonuses of rules that depend
+        on K.
 
     Examples
     --------
@@ -89,6 +93,7 @@ class Learner:
         episodes: int | None = None,
         seed: int = 0,
         simulations: int = SIMULATIONS,
+        log: Any = None,
     ) -> None:
         if episodes is None and explorer.about.needs_episodes:
             remedy = "The bonuses of this rule depend on K: pass the total number of episodes."
@@ -97,6 +102,7 @@ class Learner:
         refuse(ParameterError, "Learner", unrevealed_problems(homdp))
         self.homdp, self.explorer, self.planner = homdp, explorer, planner
         self.episodes, self.seed, self.simulations = episodes, seed, simulations
+        self.log = as_log(explorer, homdp, log)
 
     @cached_property
     def planning(self) -> Any:
@@ -113,11 +119,15 @@ class Learner:
 
     @in_x64
     def init(self) -> State:
-        """The state of the rule before the first episode."""
+        """The state of the rule before the first episode, after those of the log."""
         seed = jax.random.key(self.seed)
         key = explorer_key(seed, SAMPLING, rule_number(self.explorer))
-        state = self._checked("init", self.explorer.init(self.homdp, self.episodes))
-        return replace(state, key_data=np.asarray(jax.random.key_data(key)))
+        total = self.episodes
+        if total is not None and self.log is not None:
+            total += len(self.log.episodes)
+        state = self._checked("init", self.explorer.init(self.homdp, total))
+        state = replace(state, key_data=np.asarray(jax.random.key_data(key)))
+        return started(self.explorer, state, self.log)
 
     @checked
     @in_x64

@@ -11,7 +11,6 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.checked import check_fields, checked
-from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
@@ -230,15 +229,17 @@ class Run(Measured):
 
     @property
     def posterior(self) -> Posterior:
-        """The posterior under the learner's declaration, given all episodes."""
+        """The posterior under the learner's declaration, given the log and all episodes."""
         memory, model = self.state.memory, self.task.model
         if isinstance(memory, Tracked):
             return memory.belief
         if isinstance(memory, Posterior):
             return memory
         # not from the rule's counts: HOP-V counts single steps only
-        data = Counts.of(self.episodes, model) if model.spaces.finite else self.episodes
-        return posterior(model, data)
+        if model.spaces.finite:
+            return posterior(model, self.task.counts(self.episodes))
+        log = self.task.log
+        return posterior(model, self.episodes if log is None else log.episodes + self.episodes)
 
     @checked
     def resume(self, stop_after: int | None = None) -> Run:
@@ -337,6 +338,8 @@ class Run(Measured):
                 f" of the policies; {self.lost[-1]:.4g} lost in {len(self.lost):,} episodes{note}"
             )
         lines = [head, f"regret {lost:.4g}, last gap {last:.4g}, {covered}{note}"]
+        if task.log is not None:
+            lines.append(f"after a log of {len(task.log.episodes):,} episodes")
         if self.certified is not None:
             lines.append(repr(self.certified))
         return "\n  ".join([*lines, self.loop])

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from homdp_ppl.core.arguments import is_count
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.learning.learner import SIMULATIONS, Learner
 from homdp_ppl.learning.planning import Planner
+from homdp_ppl.learning.warm_start import Log
 
 
 class Request(NamedTuple):
@@ -28,6 +31,7 @@ class Request(NamedTuple):
     compiled: bool | None = None
     progress: bool | None = None
     simulations: int = SIMULATIONS
+    log: Any = None
 
     @property
     def declaration(self) -> HOMDP:
@@ -50,6 +54,7 @@ class Task:
     estimated: bool = False  # whether values are means of simulated episodes
     simulations: int = 0  # number of simulated episodes per value
     slack: float = 0.0  # the true optimum may be lower by up to this much
+    log: Log | None = None  # recorded episodes to start with
 
     @property
     def rounds(self) -> int:
@@ -84,13 +89,19 @@ class Task:
             "foresight": int(self.foresight),
             "estimated": int(self.estimated),
             "slack": self.slack,
+            **({} if self.log is None else {"log": len(self.log.episodes)}),
         }
 
     def learner(self) -> Learner:
         """The learner, without the world."""
-        return Learner(
-            self.model, self.explorer, self.planner, self.episodes, self.seed, self.simulations
-        )
+        parts = self.model, self.explorer, self.planner, self.episodes, self.seed, self.simulations
+        return Learner(*parts, log=self.log)
+
+    def counts(self, episodes: Episodes) -> Counts:
+        """The counts of the log and of these episodes."""
+        counts = Counts.of(episodes, self.model)
+        known = None if self.log is None else self.log.counts
+        return counts if known is None else known + counts
 
     def rounds_of(self, stop_after: int | None) -> int:
         """The number of rounds in a number of episodes; None for the whole run."""
