@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
     from homdp_ppl.core.plan import Plan, make_plan
     from homdp_ppl.core.policy import Policy, Trajectory
     from homdp_ppl.core.pomdp import POMDP
+    from homdp_ppl.core.reveal import Reveal
     from homdp_ppl.core.rollout import rollout
     from homdp_ppl.core.spaces import Real, Spaces
     from homdp_ppl.declare.decorator import homdp, tabular
@@ -91,6 +92,7 @@ __all__ = [
     "Posterior",
     "Problem",
     "Real",
+    "Reveal",
     "Run",
     "Spaces",
     "SpacesError",
@@ -137,6 +139,7 @@ _HOMES = {  # module: the public names that it defines
     "core.plan": "Plan make_plan",
     "core.policy": "Policy Trajectory",
     "core.pomdp": "POMDP",
+    "core.reveal": "Reveal",
     "core.rollout": "rollout",
     "core.spaces": "Real Spaces",
     "declare.decorator": "homdp tabular",

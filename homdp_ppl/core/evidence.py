@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.spaces import HasTables
@@ -110,6 +111,11 @@ class Evidence:
         counts = _counts(episodes, known, model)
         return cls(counts, _gaps(episodes, known, present, model), len(episodes))
 
+    @classmethod
+    def empty(cls, model: HasTables) -> Evidence:
+        """No episodes."""
+        return cls.of(Episodes.of([], model), model)
+
     @property
     def steps(self) -> int:
         """The number of observations."""
@@ -134,6 +140,23 @@ class Evidence:
             return Evidence(self.counts + other, self.gaps, self.episodes + started)
         gaps = _joined(self.gaps, other.gaps)
         return Evidence(self.counts + other.counts, gaps, self.episodes + other.episodes)
+
+
+def revealed_counts(episode: Episode, model: HasTables) -> Counts:
+    """Counts of the revealed steps and pairs of an episode with missing states.
+
+    They are biased unless a coin decides what is revealed.
+
+    Parameters
+    ----------
+    episode
+        An episode of the model.
+    model
+        A declaration or a world with finite spaces.
+    """
+    episodes = Episodes.of(episode, model)
+    present = np.arange(episodes.horizon + 1) <= episodes.length[:, None]
+    return _counts(episodes, episodes.revealed & present, model)
 
 
 def _power_of_two(n: int) -> int:

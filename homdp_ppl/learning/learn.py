@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.plan import TreePlanner
+from homdp_ppl.core.reveal import Reveal
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
@@ -48,6 +49,7 @@ def learn(
     compiled: bool | None = None,
     progress: bool | None = None,
     simulations: int = SIMULATIONS,
+    reveal: Reveal | None = None,
 ) -> Any:
     """Run an exploration rule in a world for K episodes and evaluate every deployed policy.
 
@@ -88,6 +90,11 @@ def learn(
         The number of simulated episodes per estimated value, for policies that plan online in
         real-valued spaces. The optimum is then the value that the same planner reaches in the true
         world.
+    reveal
+        Which states are revealed after each episode, for finite spaces; by default all of them.
+        Rules with a posterior sum over the missing states. Rules that count use the revealed steps
+        and pairs, which needs a coin per step or per episode. At a share of 0 nothing is revealed;
+        see :func:`homdp_ppl.posteriors.label_symmetries`.
 
     Returns
     -------
@@ -126,6 +133,7 @@ def learn(
             compiled,
             progress,
             simulations,
+            reveal,
         )
     )
     runs = begin(request)
@@ -161,11 +169,16 @@ def begin(request: Request, worth_compiling: bool | None = None) -> list[Run]:
     check_model(request)
     world, model = request.world, request.declaration
     common = world, request.explorer, request.planner, request.episodes
-    tasks = [Task(*common, seed, model, request.foresight, np.nan) for seed in request.seeds]
+    tasks = [
+        Task(*common, seed, model, request.foresight, np.nan, reveal=request.reveal)
+        for seed in request.seeds
+    ]
     learners = [task.learner() for task in tasks]
     if request.explorer.objective.candidates > MANY:
         learners[0].planning  # noqa: B018  # raises an error for too many, before JAX compiles
     states = [learner.init() for learner in learners]  # raises an error if the parts do not fit
+    if request.reveal is not None:  # raises an error for options that need every state
+        learners[0].decide(0, states[0])
     if worth_compiling is None:
         worth_compiling = tasks[0].rounds * len(tasks) >= FEW
     loop = _loop(request, learners[0], states[0], worth_compiling)

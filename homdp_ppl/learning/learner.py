@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 import jax
 import numpy as np
 
+from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Policy
@@ -22,6 +23,7 @@ from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.explorer import Deployment, Explorer
 from homdp_ppl.explorers.state import Pairs, Proposal, State
 from homdp_ppl.learning.density_planning import DensityPlanning, uniform_at_step
+from homdp_ppl.learning.hindsight import Hindsight, hindsight_problems, prepared
 from homdp_ppl.learning.noise import SAMPLING, explorer_key, proposal_key, rule_number
 from homdp_ppl.learning.planning import Planned, Planner, TablePlanning
 from homdp_ppl.posteriors.data import check_episode
@@ -62,6 +64,9 @@ class Learner:
         The rule's random numbers depend on the seed and on the rule's name.
     simulations
         Simulated episodes per estimate, for planners that do not certify values.
+    hindsight
+        "complete" if every state is revealed. "coin" if a coin decides which states are revealed,
+        and "partial" if they are missing for other reasons that do not depend on hidden states.
 
     Examples
     --------
@@ -87,12 +92,15 @@ class Learner:
         episodes: int | None = None,
         seed: int = 0,
         simulations: int = SIMULATIONS,
+        hindsight: Hindsight = "complete",
     ) -> None:
         if episodes is None and explorer.about.needs_episodes:
             remedy = "The bonuses of this rule depend on K: pass the total number of episodes."
             problem = Problem("episodes", "None", "a number of episodes", remedy)
             raise ParameterError(explorer.about.name, [problem])
+        refuse(ParameterError, "Learner", hindsight_problems(explorer, homdp, hindsight))
         self.homdp, self.explorer, self.planner = homdp, explorer, planner
+        self.hindsight = hindsight
         self.episodes, self.seed, self.simulations = episodes, seed, simulations
 
     @cached_property
@@ -114,7 +122,8 @@ class Learner:
         seed = jax.random.key(self.seed)
         key = explorer_key(seed, SAMPLING, rule_number(self.explorer))
         state = self._checked("init", self.explorer.init(self.homdp, self.episodes))
-        return replace(state, key_data=np.asarray(jax.random.key_data(key)))
+        state = replace(state, key_data=np.asarray(jax.random.key_data(key)))
+        return prepared(self.explorer, state, self.hindsight)
 
     @checked
     @in_x64
@@ -186,7 +195,7 @@ class Learner:
             :func:`homdp_ppl.posterior`.
         """
         if not simulated:
-            check_episode(self.homdp, episode)
+            check_episode(self.homdp, episode, gaps=self.hindsight != "complete")
         return self._checked("update", self.explorer.update(state, episode))
 
     def _checked(self, where: str, state: Any) -> State:

@@ -58,6 +58,7 @@ def advance(run: Run, rounds: int, done: Callable[[int], None] = nothing) -> Run
     policies, clock = dict(run.policies), Clock(run.seconds)
     for k in range(len(run.values), rounds):
         noise = list(islice(noises, learner.episodes_per_round))
+        first = k * learner.episodes_per_round
         planned = learner.out_of_date(state, decision)  # always True in the paper
         if planned:
             with clock("inference"):
@@ -77,7 +78,8 @@ def advance(run: Run, rounds: int, done: Callable[[int], None] = nothing) -> Run
                 episode, played = stage.deploy(decision, value, policy, numbers)
             with clock("inference"):
                 # 1: n_{k+1}, T-hat_{k+1}, O-hat_{k+1}. 2: step h's tuple; the spaces if h = H
-                state = learner.update(state, episode, simulated=True)
+                shown = task.shown(episode, first + h - 1)
+                state = learner.update(state, shown, simulated=True)
             written.episode(episode, played, stage.impossible(decision, episode))
         plans = int(decision.plans) if planned else 0
         written.round(value, float(decision.optimistic), planned, plans)
@@ -106,7 +108,7 @@ def state_before(run: Run, index: int) -> State:
     task, learner = run.task, run.task.learner()
     played = index * learner.episodes_per_round
     state, shown = learner.init(), run.episodes[:played]
-    if task.explorer.update in COUNTING and state.counts is not None:
+    if task.reveal is None and task.explorer.update in COUNTING and state.counts is not None:
         counts = Counts.of(shown, task.model)
         return replace(state, counts=counts, played=np.asarray(played))
     for episode in shown:

@@ -21,6 +21,7 @@ from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.state import State
 from homdp_ppl.learning.certificate import Certificate, certify
 from homdp_ppl.learning.compiled import compiled_loop
+from homdp_ppl.learning.hindsight import how
 from homdp_ppl.learning.learner import Decision
 from homdp_ppl.learning.loop import advance, plan_again
 from homdp_ppl.learning.metrics import Measured
@@ -175,7 +176,18 @@ class Run(Measured):
 
     @property
     def episodes(self) -> Episodes:
-        """All episodes, with their latent states."""
+        """All episodes, with their latent states; those that were not revealed are missing."""
+        played, reveal = self._every_state, self.task.reveal
+        if reveal is None:
+            return played
+        revealed = played.revealed.copy()
+        for k, steps in enumerate(played.length):
+            revealed[k, : steps + 1] = reveal.mask(self.task.seed, k, int(steps))
+        return replace(played, revealed=revealed)
+
+    @property
+    def _every_state(self) -> Episodes:
+        """All episodes, also with the states that were not revealed."""
         record, behaviour = self.record, SAW_STATES if self.task.foresight else None
         parts = record.observations, record.actions, record.states
         played = Episodes(*parts, rewards=record.rewards, behaviour=behaviour)
@@ -185,7 +197,7 @@ class Run(Measured):
     @property
     def returns(self) -> Array:
         """The return of each episode."""
-        return self.task.model.returns(self.episodes)
+        return self.task.model.returns(self._every_state)
 
     @property
     def policy(self) -> Policy:
@@ -236,6 +248,8 @@ class Run(Measured):
             return memory.belief
         if isinstance(memory, Posterior):
             return memory
+        if self.task.reveal is not None:
+            return posterior(model, self.episodes)
         # not from the rule's counts: HOP-V counts single steps only
         data = Counts.of(self.episodes, model) if model.spaces.finite else self.episodes
         return posterior(model, data)
@@ -337,6 +351,8 @@ class Run(Measured):
                 f" of the policies; {self.lost[-1]:.4g} lost in {len(self.lost):,} episodes{note}"
             )
         lines = [head, f"regret {lost:.4g}, last gap {last:.4g}, {covered}{note}"]
+        if task.reveal is not None:
+            lines.append(f"revealed: {task.reveal}; {how(task.explorer)}")
         if self.certified is not None:
             lines.append(repr(self.certified))
         return "\n  ".join([*lines, self.loop])

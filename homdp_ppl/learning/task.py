@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from homdp_ppl.core.arguments import is_count
+from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.reveal import Reveal
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.explorer import Explorer
+from homdp_ppl.learning.hindsight import Hindsight
 from homdp_ppl.learning.learner import SIMULATIONS, Learner
 from homdp_ppl.learning.planning import Planner
 
@@ -28,6 +31,7 @@ class Request(NamedTuple):
     compiled: bool | None = None
     progress: bool | None = None
     simulations: int = SIMULATIONS
+    reveal: Reveal | None = None
 
     @property
     def declaration(self) -> HOMDP:
@@ -50,6 +54,7 @@ class Task:
     estimated: bool = False  # whether values are means of simulated episodes
     simulations: int = 0  # number of simulated episodes per value
     slack: float = 0.0  # the true optimum may be lower by up to this much
+    reveal: Reveal | None = None  # which states are revealed; None for all of them
 
     @property
     def rounds(self) -> int:
@@ -69,6 +74,7 @@ class Task:
     @property
     def about(self) -> dict[str, str | int | float]:
         """The task as text and numbers that can be saved."""
+        hindsight = {} if self.reveal is None else {"reveal": str(self.reveal)}
         return {
             "model": self.world.homdp.name,
             "learner": self.model.name,
@@ -84,13 +90,24 @@ class Task:
             "foresight": int(self.foresight),
             "estimated": int(self.estimated),
             "slack": self.slack,
+            **hindsight,
         }
 
     def learner(self) -> Learner:
         """The learner, without the world."""
-        return Learner(
-            self.model, self.explorer, self.planner, self.episodes, self.seed, self.simulations
-        )
+        parts = self.model, self.explorer, self.planner, self.episodes, self.seed, self.simulations
+        return Learner(*parts, hindsight=self.hindsight)
+
+    @property
+    def hindsight(self) -> Hindsight:
+        """What decides which states are revealed."""
+        if self.reveal is None:
+            return "complete"
+        return "coin" if self.reveal.coin else "partial"
+
+    def shown(self, episode: Episode, number: int) -> Episode:
+        """Episode ``number``, from 0, as it is revealed to the learner."""
+        return episode if self.reveal is None else self.reveal.show(episode, self.seed, number)
 
     def rounds_of(self, stop_after: int | None) -> int:
         """The number of rounds in a number of episodes; None for the whole run."""

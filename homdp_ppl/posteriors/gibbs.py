@@ -149,12 +149,23 @@ def hidden_counts(
     list of Counts
         One for each chain.
     """
-    chains = len(tables.initial)
-    counted = _Counted(homdp.form, chains)
+    hidden = hidden_tables(generator, tables, homdp, gaps)
+    listed: list[Counts] = []
+    for k in range(len(hidden["initial"])):
+        own: dict[str, Any] = {name: table[k] for name, table in hidden.items()}
+        listed.append(Counts(**own))
+    return listed
+
+
+def hidden_tables(
+    generator: np.random.Generator, tables: Any, homdp: HOMDP, gaps: Gaps
+) -> dict[str, Array]:
+    """As :func:`hidden_counts`, as tables with a leading axis of chains."""
+    counted = _Counted(homdp.form, len(tables.initial))
     if len(gaps.number):
         rows = Rows(tables.initial, tables.transition, tables.emission, homdp.form)
         _backward(generator, rows, gaps, counted, homdp.name)
-    return counted.counts()
+    return counted.tables
 
 
 def _backward(
@@ -189,18 +200,10 @@ class _Counted:
 
     def __init__(self, form: Form, chains: int) -> None:
         self._form = form
-        self._tables = {
+        self.tables: dict[str, Array] = {
             name: np.zeros((chains, *getattr(form, name)), dtype=np.int64)
             for name in ("transition", "emission", "initial")
         }
-
-    def counts(self) -> list[Counts]:
-        """The counts of each chain."""
-        listed: list[Counts] = []
-        for k in range(len(self._tables["initial"])):
-            tables: dict[str, Any] = {name: table[k] for name, table in self._tables.items()}
-            listed.append(Counts(**tables))
-        return listed
 
     def first(self, gaps: Gaps, at: Array) -> None:
         """Count the first hidden states: as first states of episodes, or as transitions."""
@@ -240,7 +243,7 @@ class _Counted:
         self._add("transition", (c[k], *place), before[k, x])
 
     def _add(self, name: str, place: tuple[Array, ...], number: Array) -> None:
-        table = self._tables[name]
+        table: Any = self.tables[name]
         place = tuple(np.broadcast_to(part, number.shape) for part in place)
         flat = np.ravel_multi_index(place, table.shape)
         table += (

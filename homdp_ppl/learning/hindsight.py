@@ -1,0 +1,73 @@
+"""Which rules can learn from episodes with missing states, and how."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.errors import Problem
+from homdp_ppl.explorers._believing import update_belief, with_gaps
+from homdp_ppl.explorers.explorer import Explorer
+from homdp_ppl.explorers.state import State, count
+
+# complete: every state is revealed. coin: a coin hides states, independently of everything.
+# partial: states are missing for other reasons that do not depend on hidden states.
+Hindsight: TypeAlias = Literal["complete", "coin", "partial"]
+
+SUMMED = "missing states are summed over"
+COUNTED = "only revealed steps and pairs are counted, which a coin makes a fair sample"
+UNUSED = "the rule does not learn from episodes"
+BIAS = (
+    "Counts of the revealed steps alone are biased if what is revealed depends on what happened. "
+    "Use a Bayesian rule such as posterior_sampling(), or reveals by a coin per step or per "
+    "episode."
+)
+
+
+def hindsight_problems(explorer: Explorer, homdp: HOMDP, hindsight: Hindsight) -> list[Problem]:
+    """Why a rule cannot learn from episodes with missing states; empty if it can.
+
+    Rules with a posterior sum over missing states. Rules that count use the revealed steps and
+    pairs, if a coin decides what is revealed. Rules that plan once need no data.
+
+    Parameters
+    ----------
+    explorer
+        The rule.
+    homdp
+        The learner's declaration.
+    hindsight
+        What decides which states are revealed.
+    """
+    if hindsight == "complete":
+        return []
+    if not homdp.spaces.finite:
+        got, expected = "missing states in real-valued spaces", "finite spaces, or all states"
+        return [Problem("reveal", got, expected)]
+    if homdp.rewards.law is not None:
+        expected = "all states revealed, because recorded rewards are evidence of hidden states"
+        return [Problem("reveal", "missing states, and random rewards", expected)]
+    learns_by = how(explorer)
+    if learns_by in (SUMMED, UNUSED) or (learns_by == COUNTED and hindsight == "coin"):
+        return []
+    got = f"{explorer.name} with missing states"
+    if learns_by == COUNTED:
+        return [Problem("reveal", got, "a Bayesian rule, or reveals by a coin", BIAS)]
+    return [Problem("reveal", got, "a rule that does not need every state of an episode", BIAS)]
+
+
+def how(explorer: Explorer) -> str:
+    """How a rule learns from episodes with missing states; empty if it cannot."""
+    if explorer.update is update_belief:
+        return SUMMED
+    if explorer.update is not count:
+        return ""
+    return UNUSED if explorer.deployment.replan == "once" else COUNTED
+
+
+def prepared(explorer: Explorer, state: State, hindsight: Hindsight) -> State:
+    """The initial state of a rule for episodes with missing states."""
+    if hindsight == "complete":
+        return state
+    return with_gaps(state) if how(explorer) == SUMMED else replace(state, coin=True)
