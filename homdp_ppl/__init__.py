@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
     )
     from homdp_ppl.evaluation.exact import evaluate
     from homdp_ppl.formats import read_pomdp, write_pomdp
+    from homdp_ppl.learning.labels import LabelValue, rank_labels
     from homdp_ppl.learning.learn import learn
     from homdp_ppl.learning.run import Mixture, Run
     from homdp_ppl.posteriors import Posterior, posterior
@@ -82,6 +83,7 @@ __all__ = [
     "HindsightWarning",
     "InferenceError",
     "Kernels",
+    "LabelValue",
     "LiveEpisode",
     "Mixture",
     "ParameterError",
@@ -114,6 +116,7 @@ __all__ = [
     "planners",
     "posterior",
     "posteriors",
+    "rank_labels",
     "read_pomdp",
     "report",
     "rollout",
@@ -152,6 +155,7 @@ _HOMES = {  # module: the public names that it defines
     ),
     "evaluation.exact": "evaluate",
     "formats": "read_pomdp write_pomdp",
+    "learning.labels": "LabelValue rank_labels",
     "learning.learn": "learn",
     "learning.run": "Mixture Run",
     "posteriors": "Posterior posterior",

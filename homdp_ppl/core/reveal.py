@@ -118,7 +118,7 @@ class Reveal:
         mask = self.mask(int(seed), int(number), len(episode.actions))
         if mask.all():
             return episode
-        hidden: Any = hide(np.asarray(episode.states), mask)
+        hidden: Any = hide(np.asarray(episode.states), np.asarray(mask))
         return replace(episode, states=hidden)
 
     def __str__(self) -> str:

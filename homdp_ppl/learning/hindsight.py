@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
+from homdp_ppl.core.reveal import Reveal
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import Problem
+from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.explorers._believing import update_belief, with_gaps
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.explorers.state import State, count
+from homdp_ppl.posteriors.symmetries import label_symmetries
 
 # complete: every state is revealed. coin: a coin hides states, independently of everything.
 # partial: states are missing for other reasons that do not depend on hidden states.
@@ -64,6 +66,20 @@ def how(explorer: Explorer) -> str:
     if explorer.update is not count:
         return ""
     return UNUSED if explorer.deployment.replan == "once" else COUNTED
+
+
+def unnamed(homdp: HOMDP, reveal: Reveal) -> list[str]:
+    """A note for runs in which nothing is revealed and states cannot be told apart."""
+    if reveal.share > 0 and reveal.episodes != 0:
+        return []
+    try:
+        found = [symmetry for symmetry in label_symmetries(homdp) if symmetry.matters]
+    except InferenceError:  # a declaration whose symmetries cannot be determined
+        return []
+    if not found:
+        return []
+    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+    return [f"no data can tell these labels apart: {found[0]}{more}"]
 
 
 def prepared(explorer: Explorer, state: State, hindsight: Hindsight) -> State:

@@ -21,7 +21,7 @@ from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.state import State
 from homdp_ppl.learning.certificate import Certificate, certify
 from homdp_ppl.learning.compiled import compiled_loop
-from homdp_ppl.learning.hindsight import how
+from homdp_ppl.learning.hindsight import how, unnamed
 from homdp_ppl.learning.learner import Decision
 from homdp_ppl.learning.loop import advance, plan_again
 from homdp_ppl.learning.metrics import Measured
@@ -353,6 +353,7 @@ class Run(Measured):
         lines = [head, f"regret {lost:.4g}, last gap {last:.4g}, {covered}{note}"]
         if task.reveal is not None:
             lines.append(f"revealed: {task.reveal}; {how(task.explorer)}")
+            lines += unnamed(task.model, task.reveal)
         if self.certified is not None:
             lines.append(repr(self.certified))
         return "\n  ".join([*lines, self.loop])

@@ -29,7 +29,7 @@ from homdp_ppl.posteriors.tables import tables_at
 from homdp_ppl.posteriors.tracking import WORN
 from homdp_ppl.precision import Array, to_numpy
 
-PARTICLES = 32
+PARTICLES = 16
 SWEEPS = 2  # after every episode
 DRAWS = 512  # that represent the posterior for rules that need one
 
