@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from homdp_ppl.core.arguments import choice_problems, refuse
 from homdp_ppl.core.checked import checked
-from homdp_ppl.errors import DataError
+from homdp_ppl.learning.run import Run
 from homdp_ppl.precision import Array
 from homdp_ppl.report.formatting import BAND, MARKS, colour_of, counted, label_log, plain
 from homdp_ppl.report.labels import label_ends
@@ -61,7 +60,6 @@ def draw_hindsight(
     ('share of states revealed', [0.0, 0.5, 1.0])
     >>> plt.close(axes.figure)
     """
-    refuse(DataError, "draw_hindsight", choice_problems(("regret", "episodes"), quantity=quantity))
     if axes is None:
         _, axes = plt.subplots(figsize=(7.2, 4.2), layout="constrained")
     ends = []
@@ -101,10 +99,10 @@ def draw_hindsight(
     return axes
 
 
-def _numbers(study: HindsightStudy, runs: object, quantity: str) -> Array:
+def _numbers(study: HindsightStudy, runs: Sequence[Run], quantity: str) -> Array:
     """The regret of each run, or its number of episodes, at most one more than were played."""
     listed: list[float] = []
-    for run in runs:  # type: ignore[attr-defined]
+    for run in runs:
         if quantity == "regret":
             listed.append(max(float(run.lost[-1]), 1e-3))
         else:

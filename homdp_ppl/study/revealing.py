@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from homdp_ppl.core.arguments import flag_problems, number_problems, refuse, share_problems
-from homdp_ppl.core.checked import checked_but
+from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.reveal import Reveal
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import InferenceError, ParameterError, Problem, shown
@@ -27,7 +27,14 @@ BAND = (0.05, 0.95)  # quantiles over the seeds
 
 
 class ShareRow(NamedTuple):
-    """The results of one rule with one share of revealed states, over all seeds."""
+    """The results of one rule with one share of revealed states, over all seeds.
+
+    Examples
+    --------
+    >>> row = ShareRow("greedy", 0.2, 5.0, 0.4, 3.1, 7.2, 120.0, 1.5, 0.3)
+    >>> row.regret, row.more  # 1.5 more than with the largest share
+    (5.0, 1.5)
+    """
 
     rule: str
     share: float  # nan with foresight
@@ -59,6 +66,14 @@ class HindsightStudy:
         The threshold of :func:`episodes_to`.
     symmetries
         Label symmetries of the learner's declaration, which matter if nothing is revealed.
+
+    Examples
+    --------
+    >>> from homdp_ppl import explorers, models
+    >>> world, rules = models.load("tiger_table", horizon=2), [explorers.posterior_sampling()]
+    >>> found = hindsight(world, rules, episodes=5, seeds=[0, 1], shares=(0.5, 1))
+    >>> found.regret("posterior_sampling").shape, len(found.steps("posterior_sampling"))
+    ((2, 2), 1)
     """
 
     protocol: Reveal
@@ -68,8 +83,12 @@ class HindsightStudy:
     epsilon: float
     symmetries: tuple[Symmetry, ...]
 
+    @checked
     def regret(self, rule: str) -> Array:
         """The regret of a rule at the end of each run, (shares, seeds)."""
+        if rule not in self.runs:
+            expected = f"one of {', '.join(self.runs)}"
+            raise ParameterError("HindsightStudy", [Problem("rule", shown(rule), expected)])
         return np.array([[run.lost[-1] for run in self.runs[rule][s]] for s in self.shares])
 
     @property
@@ -83,6 +102,7 @@ class HindsightStudy:
                 found.append(self._row(rule, np.nan, self.foresight[rule], fullest))
         return found
 
+    @checked
     def steps(self, rule: str) -> list[tuple[float, float]]:
         """For each two successive shares, the paired difference in regret and its standard error.
 
