@@ -7,7 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from homdp_ppl.core.arguments import choice_problems, count_problems, refuse, share_problems
+from homdp_ppl.core.arguments import (
+    choice_problems,
+    count_problems,
+    refuse,
+    share_problems,
+    size_problems,
+)
 from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.episode import Episode, hide
 from homdp_ppl.errors import ParameterError
@@ -93,7 +99,8 @@ class Reveal:
         steps
             L, the number of steps of the episode.
         """
-        refuse(ParameterError, "Reveal", count_problems(0, seed=seed, episode=episode, steps=steps))
+        problems = count_problems(0, seed=seed, episode=episode) + size_problems(0, steps=steps)
+        refuse(ParameterError, "Reveal", problems)
         if self.episodes is not None and episode >= self.episodes:
             return np.zeros(steps + 1, dtype=bool)
         uniform = np.random.default_rng((PURPOSE, seed, episode)).random(steps + 2)
