@@ -167,7 +167,8 @@ def log_likelihood_of_evidence(tables: Any, form: Form, evidence: Evidence) -> A
         for name in ("initial", "transition", "emission"):
             seen = np.asarray(getattr(evidence.counts, name))
             places = np.nonzero(seen)
-            chances = np.asarray(getattr(tables, name))[(slice(None), *places)]
+            index: Any = (slice(None), *places)
+            chances = np.asarray(getattr(tables, name))[index]
             total = total + np.log(chances) @ seen[places]
     if len(evidence.gaps.number):
         rows = Rows(tables.initial, tables.transition, tables.emission, form)

@@ -109,25 +109,6 @@ class Reveal:
             return (np.arange(steps + 1) == steps) & (coins < self.share)
         return coins < self.share
 
-    @checked
-    def show(self, episode: Episode, seed: int, number: int) -> Episode:
-        """The episode as it is revealed; without a mask if all its states are revealed.
-
-        Parameters
-        ----------
-        episode
-            The episode, with all its states.
-        seed
-            The seed of the run.
-        number
-            The number of the episode, from 0.
-        """
-        mask = self.mask(int(seed), int(number), len(episode.actions))
-        if mask.all():
-            return episode
-        hidden: Any = hide(np.asarray(episode.states), np.asarray(mask))
-        return replace(episode, states=hidden)
-
     def __str__(self) -> str:
         share, all_of_them = f"{self.share:.6g}", self.share == 1
         part = "all" if all_of_them else f"{100 * self.share:.6g}% of the"
@@ -142,3 +123,24 @@ class Reveal:
                 " of each episode of", " of each of"
             )
         return text
+
+
+def revealed(reveal: Reveal, episode: Episode, seed: int, number: int) -> Episode:
+    """An episode as it is revealed; without a mask if all its states are revealed.
+
+    Parameters
+    ----------
+    reveal
+        The protocol.
+    episode
+        The episode, with all its states.
+    seed
+        The seed of the run.
+    number
+        The number of the episode, from 0.
+    """
+    mask = np.asarray(reveal.mask(int(seed), int(number), len(episode.actions)))
+    if mask.all():
+        return episode
+    hidden: Any = hide(np.asarray(episode.states), mask)
+    return replace(episode, states=hidden)

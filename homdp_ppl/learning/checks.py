@@ -92,8 +92,8 @@ def check_request(request: Request) -> Request:
     plain = [int(seed) for seed in seeds]  # NumPy's numbers cannot be saved
     reveal = request.reveal
     reveal = None if reveal is None or reveal.complete else reveal
-    sizes = {"episodes": int(episodes), "simulations": int(request.simulations)}
-    return request._replace(seeds=plain, reveal=reveal, **sizes)
+    request = request._replace(seeds=plain, reveal=reveal)
+    return request._replace(episodes=int(episodes), simulations=int(request.simulations))
 
 
 def _reveal_problems(request: Request) -> list[Problem]:

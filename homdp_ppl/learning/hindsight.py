@@ -69,7 +69,7 @@ def how(explorer: Explorer) -> str:
 
 
 def unnamed(homdp: HOMDP, reveal: Reveal) -> list[str]:
-    """A note for runs in which nothing is revealed and states cannot be told apart."""
+    """A note for runs in which nothing is revealed and states cannot be distinguished."""
     if reveal.share > 0 and reveal.episodes != 0:
         return []
     try:
@@ -79,7 +79,7 @@ def unnamed(homdp: HOMDP, reveal: Reveal) -> list[str]:
     if not found:
         return []
     more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
-    return [f"no data can tell these labels apart: {found[0]}{more}"]
+    return [f"without reveals, no data can distinguish these labels: {found[0]}{more}"]
 
 
 def prepared(explorer: Explorer, state: State, hindsight: Hindsight) -> State:

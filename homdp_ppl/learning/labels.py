@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from homdp_ppl.core.arguments import count_problems, refuse
+from homdp_ppl.core.arguments import refuse, size_problems
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode_values import Known, Values
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
@@ -16,7 +16,7 @@ from homdp_ppl.core.graph_policy import GraphPolicy, graph_of
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.core.spaces import require_finite
-from homdp_ppl.errors import DataError, ParameterError, Problem
+from homdp_ppl.errors import DataError, ParameterError, Problem, shown
 from homdp_ppl.evaluation.exact import policy_value
 from homdp_ppl.learning.planning import Planner, plan_allowed
 from homdp_ppl.posteriors import Posterior
@@ -103,7 +103,10 @@ def rank_labels(
     """
     homdp = belief.homdp
     require_finite(homdp.spaces, homdp.name, "rank_labels")
-    refuse(ParameterError, "rank_labels", count_problems(draws=draws, policies=policies))
+    problems = size_problems(draws=draws, policies=policies)
+    if isinstance(key, int) and not 0 <= key < 2**63:
+        problems.append(Problem("key", shown(key), "a JAX random key, or a seed below 2^63"))
+    refuse(ParameterError, "rank_labels", problems)
     episodes = belief.episodes
     if episodes is None:
         got, remedy = "a posterior given counts", "Pass the episodes: posterior(homdp, episodes)."
@@ -125,7 +128,7 @@ def rank_labels(
         missing = np.flatnonzero(~episodes.revealed[k, : L + 1])
         if not len(missing):
             continue
-        beliefs = _smoothed(models, episodes, k, homdp.spaces.ends)  # (L + 1, S, X)
+        beliefs = _smoothed(models, episodes, k, np.asarray(homdp.spaces.ends))  # (L + 1, S, X)
         for h in missing:
             after = (values @ beliefs[h]).max(0).sum() / draws
             gain = max(scale * float(after - now), 0.0)
@@ -155,8 +158,8 @@ def _smoothed(models: POMDP, episodes: Episodes, k: int, ends: Known) -> Array:
     L, S = int(episodes.length[k]), len(models.initial)
     y, a, x = (part[k] for part in (episodes.observations, episodes.actions, episodes.states))
     clues = np.ones((L + 1, len(ends)))
-    for h in np.flatnonzero(episodes.revealed[k, : L + 1]):
-        clues[h] = np.arange(len(ends)) == x[h]
+    for known in np.flatnonzero(episodes.revealed[k, : L + 1]):
+        clues[known] = np.arange(len(ends)) == x[known]
     if episodes.ended[k] == "terminal":
         clues[L] = clues[L] * ends
     elif ends.any():

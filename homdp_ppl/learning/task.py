@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from homdp_ppl.core.arguments import is_count
 from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.reveal import Reveal
+from homdp_ppl.core.reveal import Reveal, revealed
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.explorer import Explorer
@@ -107,7 +107,7 @@ class Task:
 
     def shown(self, episode: Episode, number: int) -> Episode:
         """Episode ``number``, from 0, as it is revealed to the learner."""
-        return episode if self.reveal is None else self.reveal.show(episode, self.seed, number)
+        return episode if self.reveal is None else revealed(self.reveal, episode, self.seed, number)
 
     def rounds_of(self, stop_after: int | None) -> int:
         """The number of rounds in a number of episodes; None for the whole run."""

@@ -74,7 +74,7 @@ def draw_hindsight(
         ends.append((1.0, float(middle[-1]), rule, colour))
         if study.foresight:
             seeing = _middle(_numbers(study, study.foresight[rule], quantity)[None], quantity)
-            axes.axhline(seeing[0], color=colour, ls=":", lw=1.5)
+            axes.axhline(float(seeing[0]), color=colour, ls=":", lw=1.5)
             if np.isfinite(seeing[0]):
                 ends.append((1.0, float(seeing[0]), f"{rule}, foresight", colour))
     axes.set_xscale("symlog", linthresh=LINEAR, linscale=0.6)

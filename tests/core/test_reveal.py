@@ -8,6 +8,7 @@ from scipy import stats
 
 from homdp_ppl import Episode, ParameterError, Reveal
 from homdp_ppl.core.policy import Trajectory
+from homdp_ppl.core.reveal import revealed
 from tests.raising import raises
 
 PROTOCOLS = [
@@ -37,8 +38,8 @@ def test_shares_are_those_of_the_revealed_states():
     """Binomial tests at 1e-5 each; a coin with 0.33 instead of 0.3 is caught."""
     for unit, number in (("step", 6 * 2000), ("episode", 2000)):
         found = masks(Reveal(0.3, unit=unit), episodes=2000)
-        revealed = found.sum() if unit == "step" else found.all(1).sum()
-        assert stats.binomtest(int(revealed), number, 0.3).pvalue > 1e-5
+        number_of = found.sum() if unit == "step" else found.all(1).sum()
+        assert stats.binomtest(int(number_of), number, 0.3).pvalue > 1e-5
     wrong = masks(Reveal(0.33), episodes=2000).sum()
     assert stats.binomtest(int(wrong), 6 * 2000, 0.3).pvalue < 1e-5
 
@@ -65,8 +66,8 @@ def test_random_numbers_depend_on_seed_and_episode_only():
 def test_hidden_states_are_masked():
     states = np.array([0, 1, 1, 0])
     episode = Episode(Trajectory(np.zeros(3, int), np.zeros(3, int)), states)
-    assert Reveal().show(episode, 0, 0) is episode
-    shown = Reveal(states="last").show(episode, 0, 0)
+    assert revealed(Reveal(), episode, 0, 0) is episode
+    shown = revealed(Reveal(states="last"), episode, 0, 0)
     assert shown.states.tolist() == [None, None, None, 0]
     assert episode.states is states
 

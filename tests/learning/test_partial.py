@@ -20,6 +20,7 @@ from homdp_ppl import (
     models,
 )
 from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.reveal import revealed
 from homdp_ppl.explorers._believing import update_belief
 from homdp_ppl.learning.learner import Learner
 from homdp_ppl.learning.replay import restore
@@ -68,7 +69,7 @@ def test_the_learner_sees_revealed_states_only(tiger):
     for rule in (explorers.posterior_sampling(), explorers.tight()):
         learner = Learner(tiger.homdp, rule, TREE, 10, hindsight="coin")
         one, two = (
-            learner.update(learner.init(), HALF.show(each, 0, 3), simulated=True)
+            learner.update(learner.init(), revealed(HALF, each, 0, 3), simulated=True)
             for each in (episode, mixed)
         )
         assert np.array_equal(one.counts.transition, two.counts.transition)
@@ -203,7 +204,7 @@ def test_real_valued_spaces_need_every_state():
 
 
 def test_learners_of_live_systems_validate_gaps(tiger):
-    episode = HALF.show(run_of(tiger).episodes[3], 0, 3)
+    episode = revealed(HALF, run_of(tiger).episodes[3], 0, 3)
     learner = Learner(tiger.homdp, explorers.posterior_sampling(), TREE, hindsight="partial")
     assert int(learner.update(learner.init(), episode).played) == 1
     complete = Learner(tiger.homdp, explorers.posterior_sampling(), TREE)

@@ -40,7 +40,6 @@ def hindsight() -> Iterator[Recipe]:
     yield recipe("Reveal", Reveal, share=0.2, unit="step", states="all", episodes=5)
     yield recipe("Reveal.with_share", fifth.with_share, share=0.5)
     yield recipe("Reveal.mask", fifth.mask, seed=0, episode=3, steps=4, patient="steps")
-    yield recipe("Reveal.show", fifth.show, episode=things.episodes()[0], seed=0, number=3)
     yield from reading("Reveal", fifth, "complete", "coin")
     (swap,) = posteriors.label_symmetries(models.load("tiger_table", horizon=2).homdp)
     yield recipe("posteriors.label_symmetries", posteriors.label_symmetries, homdp=tiger.homdp)
