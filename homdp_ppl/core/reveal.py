@@ -16,6 +16,7 @@ from homdp_ppl.core.arguments import (
 )
 from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.episode import Episode, hide
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.errors import ParameterError
 from homdp_ppl.precision import Array
 
@@ -144,3 +145,11 @@ def revealed(reveal: Reveal, episode: Episode, seed: int, number: int) -> Episod
         return episode
     hidden: Any = hide(np.asarray(episode.states), mask)
     return replace(episode, states=hidden)
+
+
+def with_masks(reveal: Reveal, episodes: Episodes, seed: int) -> Episodes:
+    """All episodes of a run as they were revealed; arguments as in :func:`revealed`."""
+    known = episodes.revealed.copy()
+    for k, steps in enumerate(episodes.length):
+        known[k, : steps + 1] = reveal.mask(int(seed), k, int(steps))
+    return replace(episodes, revealed=known)

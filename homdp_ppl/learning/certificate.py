@@ -10,7 +10,6 @@ import numpy as np
 from homdp_ppl.confidence.policies import policy_interval, refuse_searching
 from homdp_ppl.confidence.ranges import value_ranges
 from homdp_ppl.confidence.sets import confidence_sets
-from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.graph_policy import graph_of
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.spaces import require_finite
@@ -110,7 +109,7 @@ class Certifier:
         refuse_searching(policy, "certificate")
         graph = graph_of(policy, self._model)
         episodes = run.episodes[: rounds * run.task.episodes_per_round]
-        sets = confidence_sets(self._model, Counts.of(episodes, self._model), **self._options)
+        sets = confidence_sets(self._model, run.task.counts(episodes), **self._options)
         upper = float(self._planning.plan(promised(sets, value_ranges(sets))).optimistic)
         return certificate.add(rounds, float(policy_interval(sets, graph).low), upper)
 

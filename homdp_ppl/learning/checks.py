@@ -112,6 +112,8 @@ def _reveal_problems(request: Request) -> list[Problem]:
         remedy = "Certificates are based on counts of revealed transitions and observations."
         expected = "None if states are missing"
         problems.append(Problem("stop_when", shown(request.stop_when), expected, remedy))
+    if request.log is not None:
+        problems.append(Problem("log", "recorded episodes", "None if states are missing"))
     world, explorer = request.world, request.explorer
     if isinstance(world, World) and isinstance(explorer, Explorer):
         hindsight: Hindsight = "coin" if reveal.coin else "partial"

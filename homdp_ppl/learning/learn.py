@@ -13,6 +13,7 @@ import numpy as np
 from homdp_ppl.core.plan import TreePlanner
 from homdp_ppl.core.reveal import Reveal
 from homdp_ppl.declare.model import HOMDP, World
+from homdp_ppl.declare.returns import Played
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.explorers.state import State
@@ -29,6 +30,7 @@ from homdp_ppl.learning.record import Record
 from homdp_ppl.learning.run import COMPILED, Run
 from homdp_ppl.learning.stages import Optimum
 from homdp_ppl.learning.task import Request, Task
+from homdp_ppl.learning.warm_start import as_log
 from homdp_ppl.precision import in_x64
 
 FEW = 1000  # with fewer rounds, summed over all seeds, compiling takes longer than it saves
@@ -42,6 +44,7 @@ def learn(
     episodes: int,
     seed: int | Sequence[int] = 0,
     model: HOMDP | None = None,
+    log: Played | None = None,
     stop_after: int | None = None,
     stop_when: float | None = None,
     *,
@@ -70,6 +73,11 @@ def learn(
         only on (seed, episode, step), so runs of different rules can be compared in pairs.
     model
         The learner's declaration (prior and structure). Default: the declaration of the world.
+    log
+        Recorded episodes that the learner starts with, for example from
+        :meth:`Episodes.from_frame`. All their states must be revealed. Rules whose bonuses depend
+        on K count them as episodes. HOP-V, which uses single steps of its own episodes, refuses
+        them.
     stop_after
         Stop after this many episodes. Continue with :meth:`Run.resume`.
     stop_when
@@ -133,6 +141,7 @@ def learn(
             compiled,
             progress,
             simulations,
+            log,
             reveal,
         )
     )
@@ -169,9 +178,10 @@ def begin(request: Request, worth_compiling: bool | None = None) -> list[Run]:
     check_model(request)
     world, model = request.world, request.declaration
     common = world, request.explorer, request.planner, request.episodes
+    log = as_log(request.explorer, model, request.log)
+    further: dict[str, Any] = {"log": log, "reveal": request.reveal}
     tasks = [
-        Task(*common, seed, model, request.foresight, np.nan, reveal=request.reveal)
-        for seed in request.seeds
+        Task(*common, seed, model, request.foresight, np.nan, **further) for seed in request.seeds
     ]
     learners = [task.learner() for task in tasks]
     if request.explorer.objective.candidates > MANY:

@@ -27,6 +27,7 @@ from homdp_ppl.learning.density_planning import DensityPlanning, uniform_at_step
 from homdp_ppl.learning.hindsight import Hindsight, hindsight_problems, prepared
 from homdp_ppl.learning.noise import SAMPLING, explorer_key, proposal_key, rule_number
 from homdp_ppl.learning.planning import Planned, Planner, TablePlanning
+from homdp_ppl.learning.warm_start import as_log, started
 from homdp_ppl.posteriors.data import check_episode
 from homdp_ppl.precision import Array, in_x64, namespace
 
@@ -68,6 +69,9 @@ class Learner:
     hindsight
         "complete" if every state is revealed. "coin" if a coin decides which states are revealed,
         and "partial" if they are missing for other reasons that do not depend on hidden states.
+    log
+        Recorded episodes to start with. They count as episodes in the bonuses of rules that depend
+        on K.
 
     Examples
     --------
@@ -94,6 +98,7 @@ class Learner:
         seed: int = 0,
         simulations: int = SIMULATIONS,
         hindsight: Hindsight = "complete",
+        log: Any = None,
     ) -> None:
         if episodes is None and explorer.about.needs_episodes:
             remedy = "The bonuses of this rule depend on K: pass the total number of episodes."
@@ -104,6 +109,7 @@ class Learner:
         self.homdp, self.explorer, self.planner = homdp, explorer, planner
         self.hindsight = hindsight
         self.episodes, self.seed, self.simulations = episodes, seed, simulations
+        self.log = as_log(explorer, homdp, log)
 
     @cached_property
     def planning(self) -> Any:
@@ -120,12 +126,15 @@ class Learner:
 
     @in_x64
     def init(self) -> State:
-        """The state of the rule before the first episode."""
+        """The state of the rule before the first episode, after those of the log."""
         seed = jax.random.key(self.seed)
         key = explorer_key(seed, SAMPLING, rule_number(self.explorer))
-        state = self._checked("init", self.explorer.init(self.homdp, self.episodes))
+        total = self.episodes
+        if total is not None and self.log is not None:
+            total += len(self.log.episodes)
+        state = self._checked("init", self.explorer.init(self.homdp, total))
         state = replace(state, key_data=np.asarray(jax.random.key_data(key)))
-        return prepared(self.explorer, state, self.hindsight)
+        return prepared(self.explorer, started(self.explorer, state, self.log), self.hindsight)
 
     @checked
     @in_x64

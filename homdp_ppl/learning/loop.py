@@ -16,18 +16,16 @@ import numpy as np
 
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.explorers._believing import update_belief
-from homdp_ppl.explorers.state import State, count
+from homdp_ppl.explorers.state import State
 from homdp_ppl.learning.density_stage import DensityStage
 from homdp_ppl.learning.record import Writer
 from homdp_ppl.learning.stages import Stage, TableStage
 from homdp_ppl.learning.task import Task
+from homdp_ppl.learning.warm_start import COUNTING
 from homdp_ppl.precision import in_x64
 
 if TYPE_CHECKING:
     from homdp_ppl.learning.run import Run
-
-COUNTING = (count, update_belief)  # updates that only count: many episodes are counted in one call
 
 
 def nothing(rounds: int) -> None:
@@ -99,7 +97,8 @@ def stage_of(task: Task) -> Stage:
 def plan_again(run: Run, index: int) -> Policy:
     """The policy of a round, planned again from the state before that round."""
     state = state_before(run, index)
-    policy: Policy = run.task.learner().decide(int(state.played), state).policy
+    learner = run.task.learner()
+    policy: Policy = learner.decide(index * learner.episodes_per_round, state).policy
     return policy
 
 
@@ -110,7 +109,7 @@ def state_before(run: Run, index: int) -> State:
     state, shown = learner.init(), run.episodes[:played]
     if task.reveal is None and task.explorer.update in COUNTING and state.counts is not None:
         counts = Counts.of(shown, task.model)
-        return replace(state, counts=counts, played=np.asarray(played))
+        return replace(state, counts=state.counts + counts, played=state.played + played)
     for episode in shown:
         state = learner.update(state, episode, simulated=True)
     return state

@@ -11,11 +11,11 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.checked import check_fields, checked
-from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.randomness import as_key, refuse_traced_key
+from homdp_ppl.core.reveal import with_masks
 from homdp_ppl.core.rollout import cut_at_end
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.state import State
@@ -177,13 +177,9 @@ class Run(Measured):
     @property
     def episodes(self) -> Episodes:
         """All episodes, with their latent states; those that were not revealed are missing."""
-        played, reveal = self._every_state, self.task.reveal
-        if reveal is None:
-            return played
-        revealed = played.revealed.copy()
-        for k, steps in enumerate(played.length):
-            revealed[k, : steps + 1] = reveal.mask(self.task.seed, k, int(steps))
-        return replace(played, revealed=revealed)
+        reveal = self.task.reveal
+        played = self._every_state
+        return played if reveal is None else with_masks(reveal, played, self.task.seed)
 
     @property
     def _every_state(self) -> Episodes:
@@ -242,7 +238,7 @@ class Run(Measured):
 
     @property
     def posterior(self) -> Posterior:
-        """The posterior under the learner's declaration, given all episodes."""
+        """The posterior under the learner's declaration, given the log and all episodes."""
         memory, model = self.state.memory, self.task.model
         if isinstance(memory, Tracked):
             return memory.belief
@@ -251,8 +247,10 @@ class Run(Measured):
         if self.task.reveal is not None:
             return posterior(model, self.episodes)
         # not from the rule's counts: HOP-V counts single steps only
-        data = Counts.of(self.episodes, model) if model.spaces.finite else self.episodes
-        return posterior(model, data)
+        if model.spaces.finite:
+            return posterior(model, self.task.counts(self.episodes))
+        log = self.task.log
+        return posterior(model, self.episodes if log is None else log.episodes + self.episodes)
 
     @checked
     def resume(self, stop_after: int | None = None) -> Run:
@@ -354,6 +352,8 @@ class Run(Measured):
         if task.reveal is not None:
             lines.append(f"revealed: {task.reveal}; {how(task.explorer)}")
             lines += unnamed(task.model, task.reveal)
+        if task.log is not None:
+            lines.append(f"after a log of {len(task.log.episodes):,} episodes")
         if self.certified is not None:
             lines.append(repr(self.certified))
         return "\n  ".join([*lines, self.loop])

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from homdp_ppl.core.arguments import is_count
+from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.reveal import Reveal, revealed
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem, shown
@@ -14,6 +16,7 @@ from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.learning.hindsight import Hindsight
 from homdp_ppl.learning.learner import SIMULATIONS, Learner
 from homdp_ppl.learning.planning import Planner
+from homdp_ppl.learning.warm_start import Log
 
 
 class Request(NamedTuple):
@@ -31,6 +34,7 @@ class Request(NamedTuple):
     compiled: bool | None = None
     progress: bool | None = None
     simulations: int = SIMULATIONS
+    log: Any = None
     reveal: Reveal | None = None
 
     @property
@@ -55,6 +59,7 @@ class Task:
     simulations: int = 0  # number of simulated episodes per value
     slack: float = 0.0  # the true optimum may be lower by up to this much
     reveal: Reveal | None = None  # which states are revealed; None for all of them
+    log: Log | None = None  # recorded episodes to start with
 
     @property
     def rounds(self) -> int:
@@ -91,12 +96,13 @@ class Task:
             "estimated": int(self.estimated),
             "slack": self.slack,
             **hindsight,
+            **({} if self.log is None else {"log": len(self.log.episodes)}),
         }
 
     def learner(self) -> Learner:
         """The learner, without the world."""
         parts = self.model, self.explorer, self.planner, self.episodes, self.seed, self.simulations
-        return Learner(*parts, hindsight=self.hindsight)
+        return Learner(*parts, log=self.log, hindsight=self.hindsight)
 
     @property
     def hindsight(self) -> Hindsight:
@@ -108,6 +114,12 @@ class Task:
     def shown(self, episode: Episode, number: int) -> Episode:
         """Episode ``number``, from 0, as it is revealed to the learner."""
         return episode if self.reveal is None else revealed(self.reveal, episode, self.seed, number)
+
+    def counts(self, episodes: Episodes) -> Counts:
+        """The counts of the log and of these episodes."""
+        counts = Counts.of(episodes, self.model)
+        known = None if self.log is None else self.log.counts
+        return counts if known is None else known + counts
 
     def rounds_of(self, stop_after: int | None) -> int:
         """The number of rounds in a number of episodes; None for the whole run."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same at run ti
     from homdp_ppl.report.labels import label_ends
     from homdp_ppl.report.ladders import draw_bounds, draw_ladder, draw_savings
     from homdp_ppl.report.learning import draw_optimistic_values, draw_regret
+    from homdp_ppl.report.logs import draw_log
     from homdp_ppl.report.lower_bound import draw_instance, draw_scaling
     from homdp_ppl.report.page import write_page
     from homdp_ppl.report.planning import draw_beliefs, draw_cells, draw_envelope, draw_losses
@@ -53,6 +54,7 @@ __all__ = [
     "draw_instance",
     "draw_intervals",
     "draw_ladder",
+    "draw_log",
     "draw_losses",
     "draw_optimism",
     "draw_optimistic_values",
@@ -87,6 +89,7 @@ _HOMES = {  # module: the public names that it defines
     "labels": "label_ends",
     "ladders": "draw_bounds draw_ladder draw_savings",
     "learning": "draw_optimistic_values draw_regret",
+    "logs": "draw_log",
     "lower_bound": "draw_instance draw_scaling",
     "page": "write_page",
     "planning": "draw_beliefs draw_cells draw_envelope draw_losses",
