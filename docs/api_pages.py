@@ -44,6 +44,7 @@ THEMES = {  # sections for the names at the root; other names are listed under "
         "PolicyError",
         "StorageError",
         "HindsightWarning",
+        "OptimismWarning",
     ),
     "Precision": ("x64",),
 }

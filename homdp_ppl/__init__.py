@@ -51,6 +51,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
         HindsightWarning,
         HOMDPError,
         InferenceError,
+        OptimismWarning,
         ParameterError,
         PlanningError,
         PolicyError,
@@ -87,6 +88,7 @@ __all__ = [
     "LabelValue",
     "LiveEpisode",
     "Mixture",
+    "OptimismWarning",
     "ParameterError",
     "Plan",
     "PlanningError",
@@ -151,8 +153,8 @@ _HOMES = {  # module: the public names that it defines
     "declare.model": "HOMDP",
     "declare.world": "World",
     "errors": (
-        "DataError DeclarationError HindsightWarning HOMDPError InferenceError ParameterError "
-        "PlanningError PolicyError Problem SpacesError"
+        "DataError DeclarationError HindsightWarning HOMDPError InferenceError OptimismWarning "
+        "ParameterError PlanningError PolicyError Problem SpacesError"
     ),
     "evaluation.exact": "evaluate",
     "formats": "read_pomdp write_pomdp",

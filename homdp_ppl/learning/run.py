@@ -19,7 +19,7 @@ from homdp_ppl.core.reveal import with_masks
 from homdp_ppl.core.rollout import cut_at_end
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.state import State
-from homdp_ppl.learning.certificate import Certificate, certify
+from homdp_ppl.learning.certificate import Certificate, certify, exceeded_by
 from homdp_ppl.learning.compiled import compiled_loop
 from homdp_ppl.learning.hindsight import how, unnamed
 from homdp_ppl.learning.learner import Decision
@@ -232,6 +232,16 @@ class Run(Measured):
         return certify(self) if self.certified is None else self.certified
 
     @property
+    def below_certificate(self) -> bool:
+        """Whether the last optimistic value is below a value that is certified to be achievable.
+
+        False if no certificate was computed yet, by ``stop_when`` or :attr:`certificate`. If True,
+        an :class:`OptimismWarning` was given when it was computed.
+        """
+        known: Certificate | None = self.__dict__.get("certificate", self.certified)
+        return known is not None and exceeded_by(self, known)
+
+    @property
     def mixture(self) -> Mixture:
         """The uniform mixture of the policies of all rounds."""
         return Mixture(self)
@@ -356,4 +366,6 @@ class Run(Measured):
             lines.append(f"after a log of {len(task.log.episodes):,} episodes")
         if self.certified is not None:
             lines.append(repr(self.certified))
+        if self.below_certificate:
+            lines.append("NOT OPTIMISTIC: the optimistic value is below what is certified")
         return "\n  ".join([*lines, self.loop])
