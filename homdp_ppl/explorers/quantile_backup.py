@@ -25,6 +25,7 @@ from homdp_ppl.core.arguments import check_arguments, number_problems, refuse
 from homdp_ppl.core.bound import bind
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.plan import Solution
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers._believing import draw_models, init_tables, mean_model, update_belief
@@ -137,7 +138,7 @@ def _propose(key: Array, state: State, z: float | None) -> Proposal:
     homdp = state.homdp
     z, _ = _deviations(homdp, z)
     random = homdp.rewards.law is not None
-    if has_moments(homdp):
+    if has_moments(homdp) and state.memory is None:
         believed = moments(homdp, state.counts)
         if random:
             deviation = reward_deviation(homdp, state.counts)
@@ -148,26 +149,42 @@ def _propose(key: Array, state: State, z: float | None) -> Proposal:
 
 
 def _backup(homdp: HOMDP, z: float | None, unvisited: float | None = None) -> Backup:
-    z, unvisited = _deviations(homdp, z, unvisited)
-    return moment_backup(homdp, z, unvisited) if has_moments(homdp) else draw_backup(z)
+    deviations, first = _deviations(homdp, z, unvisited)
+    by_draws = draw_backup(deviations)
+    if not has_moments(homdp):
+        return by_draws
+    by_moments = moment_backup(homdp, deviations, first)
+
+    def backup(parameters: Any, h: int, alpha_next: Array) -> Array:
+        if not isinstance(parameters, POMDP):
+            return by_moments(parameters, h, alpha_next)
+        if unvisited is None:
+            return by_draws(parameters, h, alpha_next)
+        got, expected = "a number, with missing states", "None"
+        remedy = "Leave out unvisited: it needs a posterior in closed form."
+        raise ParameterError("quantile_backup", [Problem("unvisited", got, expected, remedy)])
+
+    return backup
 
 
 def _root(homdp: HOMDP, z: float | None) -> Root:
     z, _ = _deviations(homdp, z)
     H, level = float(homdp.horizon), float(ndtr(z))
-    if has_moments(homdp):
-        variance = start_variance(homdp)
-
-        def by_moments(believed: Any, solution: Solution) -> Array:
-            xp = namespace(believed, solution.value)
-            deviation = xp.sqrt(xp.maximum(variance(believed, solution.first), 0.0))
-            return xp.minimum(solution.value + z * deviation, H)
-
-        return by_moments
 
     def by_draws(batch: Any, solution: Solution) -> Array:
         xp = namespace(batch, solution.value)
         values = xp.einsum("sx,sxy,yx->s", batch.initial, batch.shows(0), solution.first)
         return xp.minimum(upper_quantile(values, level), H)
 
-    return by_draws
+    if not has_moments(homdp):
+        return by_draws
+    variance = start_variance(homdp)
+
+    def root(believed: Any, solution: Solution) -> Array:
+        if isinstance(believed, POMDP):
+            return by_draws(believed, solution)
+        xp = namespace(believed, solution.value)
+        deviation = xp.sqrt(xp.maximum(variance(believed, solution.first), 0.0))
+        return xp.minimum(solution.value + z * deviation, H)
+
+    return root
