@@ -1,0 +1,97 @@
+"""Candidates for `choose`: plans that a log suggests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from homdp_ppl.confidence.policies import refuse_searching
+from homdp_ppl.confidence.sets import Sets
+from homdp_ppl.core.graph_policy import GraphPolicy, graph_of
+from homdp_ppl.core.plan import Plan
+from homdp_ppl.core.policy import Policy
+from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.errors import HOMDPError, ParameterError, PlanningError, PolicyError, Problem, shown
+from homdp_ppl.learning.planning import Planner, plan_allowed
+from homdp_ppl.offline.behaviour import Behaviour
+from homdp_ppl.offline.pessimism import plan_backups, plan_bonuses, plan_quantile
+from homdp_ppl.posteriors import Posterior
+
+Candidates: TypeAlias = Mapping[str, Policy] | Iterable[Policy]
+LEVELS = (0.1, 0.25)  # of posterior quantiles
+DRAWS = 20  # models for the value quantile
+
+
+class Suggested(NamedTuple):
+    """Policies by name, and why others were left out."""
+
+    policies: dict[str, GraphPolicy]
+    left_out: list[str]
+
+
+def given_candidates(candidates: Any, homdp: HOMDP) -> Suggested:
+    """The user's candidates, as graphs."""
+    if isinstance(candidates, Policy):
+        candidates = [candidates]
+    named = candidates if isinstance(candidates, Mapping) else None
+    if named is None and isinstance(candidates, Iterable) and not isinstance(candidates, str):
+        named = {f"candidate {k}": policy for k, policy in enumerate(candidates, 1)}
+    if not named or not all(isinstance(name, str) for name in named):
+        expected = "policies, or a dict of policies by name; at least one"
+        problem = Problem("candidates", shown(candidates, 80), expected)
+        raise ParameterError("offline.choose", [problem])
+    policies = {}
+    for name, policy in named.items():
+        if not isinstance(policy, Policy) or isinstance(policy, type):
+            remedy = "Pass its policy: plan.policy." if isinstance(policy, Plan) else ""
+            expected = "an object with act(observations, actions)"
+            problem = Problem(f"candidates[{name!r}]", shown(policy, 80), expected, remedy)
+            raise PolicyError("offline.choose", [problem])
+        refuse_searching(policy, "offline.choose")
+        policies[name] = graph_of(policy, homdp)
+    return Suggested(policies, [])
+
+
+def default_candidates(
+    homdp: HOMDP,
+    centre: POMDP,
+    sets: Sets | None,
+    belief: Posterior,
+    drawn: list[POMDP],
+    planner: Planner,
+    seed: int,
+) -> Suggested:
+    """Plans for the frequencies or the posterior mean, with bonuses subtracted, and of posterior
+    quantiles. Plans that are too large are left out, with the reason.
+    """
+    makers: dict[str, Callable[[], Plan]] = {
+        "greedy": lambda: plan_allowed(planner, centre, homdp.allowed)
+    }
+    if sets is not None:
+        makers["pessimistic bonus"] = lambda: plan_bonuses(homdp, sets, planner)
+    for q in LEVELS:
+        makers[f"value quantile {q:g}"] = lambda q=q: plan_quantile(homdp, drawn, q, planner)  # type: ignore[misc]
+        makers[f"backup quantile {q:g}"] = lambda q=q: plan_backups(homdp, belief, q, seed)  # type: ignore[misc]
+    policies, left_out = {}, []
+    for name, make in makers.items():
+        try:
+            policies[name] = make().finite[0]
+        except PlanningError as error:
+            left_out.append(f"{name} is left out: {_reason(error)}")
+    return Suggested(policies, left_out)
+
+
+def estimated(behaviour: Behaviour, homdp: HOMDP) -> dict[str, GraphPolicy]:
+    """The estimated behaviour as a candidate, if it is a policy that obeys the declaration."""
+    if behaviour.sees_states or homdp.allowed is not None:
+        return {}
+    try:
+        return {"estimated behaviour": behaviour.graph()}
+    except PolicyError:  # too many windows
+        return {}
+
+
+def _reason(error: HOMDPError) -> str:
+    problem = error.problems[0]
+    return f"{problem.where}: {problem.got}"
