@@ -3,8 +3,10 @@
 import numpy as np
 import numpyro.distributions as dist
 
-from homdp_ppl import Episodes, GraphPolicy, tabular
+from homdp_ppl import Episodes, GraphPolicy, tabular, uniform_policy
+from homdp_ppl.confidence import confidence_sets
 from homdp_ppl.core.episodes import SAW_STATES
+from homdp_ppl.planners import history_tree
 
 
 def declaration(states=2, observations=2, actions=2, horizon=3, seed=0):
@@ -71,3 +73,20 @@ def following(policy: GraphPolicy, share=0.0):
 def seeing(table):
     """A behaviour with probabilities (X, A) by the state."""
     return lambda h, nodes, x, y, a: (table[x], nodes)
+
+
+def behaviours(homdp, world, seed, episodes):
+    """Logs of a uniform behaviour, one that learns greedily, and one that sees the state."""
+    rng = np.random.default_rng([seed, 4])
+    X, _, A, _ = homdp.spaces.sizes
+    uniform = uniform_policy(world)
+    if seed % 3 == 0:
+        return simulate(world.pomdp, following(uniform), episodes, seed)
+    if seed % 3 == 1:
+        first = simulate(world.pomdp, following(uniform), episodes // 3, seed)
+        centre = confidence_sets(homdp, homdp.counts(first)).centre
+        greedy = history_tree()(centre).policy
+        rest = episodes - len(first)
+        return first + simulate(world.pomdp, following(greedy), rest, seed + 1)
+    table = rng.dirichlet(np.ones(A), X)
+    return simulate(world.pomdp, seeing(table), episodes, seed, saw_states=True)
