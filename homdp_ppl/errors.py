@@ -61,12 +61,13 @@ class HOMDPError(ValueError):
         count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
         lines = [f"{subject}: {count}"]
         previous = ""
-        for k, problem in enumerate(self.problems[:LISTED], 1):
+        listed = LISTED if len(self.problems) > LISTED + 1 else len(self.problems)
+        for k, problem in enumerate(self.problems[:listed], 1):
             repeated = problem.remedy == previous  # print a repeated remedy only once
             lines.append(f"  {k}. {problem._replace(remedy='') if repeated else problem}")
             previous = problem.remedy
-        if len(self.problems) > LISTED:
-            lines.append(f"  ... and {len(self.problems) - LISTED} more in .problems")
+        if len(self.problems) > listed:
+            lines.append(f"  ... and {len(self.problems) - listed} more in .problems")
         super().__init__(subject, self.problems)  # these arguments make the error picklable
         self._message = "\n".join(lines)
 

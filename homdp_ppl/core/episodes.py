@@ -20,13 +20,14 @@ from homdp_ppl.core.episode_values import Known, Values, in_space
 from homdp_ppl.core.policy import Trajectory
 from homdp_ppl.core.pomdp_validation import spaces_of
 from homdp_ppl.core.spaces import HasSpaces, Spaces, entry_place, names_of
+from homdp_ppl.core.table_methods import TableMethods
 from homdp_ppl.errors import DataError, Problem
 
 SAW_STATES = "saw states"  # the behaviour if actions may depend on latent states
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Episodes:
+class Episodes(TableMethods):
     """Many episodes with the same horizon H, as arrays with one row per episode.
 
     Rows are padded after the end of an episode. Padding and missing entries are 0 for indices and

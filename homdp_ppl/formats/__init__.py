@@ -1,14 +1,17 @@
-"""Read and write model files of other tools: ``.POMDP``, Cassandra's format.
+"""Read and write files of other tools.
 
-``read_pomdp`` describes the conventions.
+Models: ``.POMDP``, Cassandra's format; ``read_pomdp`` describes the conventions. Recorded episodes:
+CSV and parquet, see ``read_log``.
 """
 
+from homdp_ppl.formats.logs import read_log
 from homdp_ppl.formats.reading import PomdpFile, read_file, read_pomdp
 from homdp_ppl.formats.writing import write_pomdp
 
 __all__ = [
     "PomdpFile",
     "read_file",
+    "read_log",
     "read_pomdp",
     "write_pomdp",
 ]
