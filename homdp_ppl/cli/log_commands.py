@@ -55,9 +55,7 @@ def choose(options: argparse.Namespace, console: Console) -> None:
         baseline = None
     elif baseline != "behaviour":
         baseline = _policy(baseline, homdp)
-    choice = offline.choose(
-        homdp, log, baseline=baseline, delta=options.delta, seed=options.seed
-    )
+    choice = offline.choose(homdp, log, baseline=baseline, delta=options.delta, seed=options.seed)
     console.print(choice.to_table())
     say(console, f"  {choice.words}")
     _notes(console, choice.notes)

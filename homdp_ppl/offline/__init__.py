@@ -1,4 +1,4 @@
-"""Recorded episodes: evaluate policies without acting, and choose one that is certifiably better."""
+"""Recorded episodes: evaluate policies without acting, and choose one that is certified."""
 
 from homdp_ppl.offline.agreement import Agreement
 from homdp_ppl.offline.behaviour import Behaviour, estimate_behaviour

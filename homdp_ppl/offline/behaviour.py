@@ -52,7 +52,7 @@ class Behaviour:
     >>> acting
     Behaviour estimated from the step and the last observation: 4 contexts
     >>> acting.act([0], []).round(1)
-    array([0.4, 0.4, 0.3])
+    array([0.3, 0.3, 0.3])
     """
 
     window: int
@@ -64,7 +64,9 @@ class Behaviour:
     @property
     def uses(self) -> str:
         """What the estimated action probabilities depend on."""
-        last = "the last observation" if self.window == 1 else f"the last {self.window} observations"
+        last = (
+            "the last observation" if self.window == 1 else f"the last {self.window} observations"
+        )
         return f"the step, {last} and the state" if self.sees_states else f"the step and {last}"
 
     @checked
@@ -76,9 +78,7 @@ class Behaviour:
         contexts = _contexts(episodes, self.window, self.sees_states)
         taken = episodes.steps
         rows, actions = contexts[taken], episodes.actions[taken]
-        known, which = np.unique(
-            np.concatenate([self.contexts, rows]), axis=0, return_inverse=True
-        )
+        known, which = np.unique(np.concatenate([self.contexts, rows]), axis=0, return_inverse=True)
         which = which.ravel()
         table = np.full((len(known), self.counts.shape[1]), 1 / self.counts.shape[1])
         table[which[: len(self.contexts)]] = self._shares
@@ -202,7 +202,7 @@ def behaviour_of(homdp: HOMDP, episodes: Episodes, window: int = 1) -> Behaviour
 
 
 def _contexts(episodes: Episodes, window: int, states: bool) -> Array:
-    """What the actions depend on: step, last observations and actions, state; (N, H, 2 window + 1)."""
+    """Step, last observations and actions, and state: (N, H, 2 window + 1)."""
     N, H = episodes.actions.shape
     contexts = np.full((N, H, 2 * window + 1), NONE, dtype=np.int64)
     contexts[:, :, 0] = np.arange(H)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from homdp_ppl.confidence.policies import refuse_searching
 from homdp_ppl.confidence.sets import Sets
@@ -12,7 +12,7 @@ from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import HOMDPError, ParameterError, PlanningError, PolicyError, Problem, shown
+from homdp_ppl.errors import HOMDPError, ParameterError, PlanningError, PolicyError, Problem
 from homdp_ppl.learning.planning import Planner, plan_allowed
 from homdp_ppl.offline.behaviour import Behaviour
 from homdp_ppl.offline.pessimism import plan_backups, plan_bonuses, plan_quantile
@@ -30,27 +30,17 @@ class Suggested(NamedTuple):
     left_out: list[str]
 
 
-def given_candidates(candidates: Any, homdp: HOMDP) -> Suggested:
+def given_candidates(candidates: Candidates, homdp: HOMDP) -> Suggested:
     """The user's candidates, as graphs."""
-    if isinstance(candidates, Policy):
-        candidates = [candidates]
     named = candidates if isinstance(candidates, Mapping) else None
-    if named is None and isinstance(candidates, Iterable) and not isinstance(candidates, str):
+    if named is None:
         named = {f"candidate {k}": policy for k, policy in enumerate(candidates, 1)}
-    if not named or not all(isinstance(name, str) for name in named):
-        expected = "policies, or a dict of policies by name; at least one"
-        problem = Problem("candidates", shown(candidates, 80), expected)
+    if not named:
+        problem = Problem("candidates", "none", "at least one policy")
         raise ParameterError("offline.choose", [problem])
-    policies = {}
-    for name, policy in named.items():
-        if not isinstance(policy, Policy) or isinstance(policy, type):
-            remedy = "Pass its policy: plan.policy." if isinstance(policy, Plan) else ""
-            expected = "an object with act(observations, actions)"
-            problem = Problem(f"candidates[{name!r}]", shown(policy, 80), expected, remedy)
-            raise PolicyError("offline.choose", [problem])
+    for policy in named.values():
         refuse_searching(policy, "offline.choose")
-        policies[name] = graph_of(policy, homdp)
-    return Suggested(policies, [])
+    return Suggested({name: graph_of(policy, homdp) for name, policy in named.items()}, [])
 
 
 def default_candidates(

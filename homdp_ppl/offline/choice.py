@@ -142,9 +142,7 @@ class Choice:
     def __repr__(self) -> str:
         width = max(len(one.name) for one in self._listed)
         lines = [self._title, f"  {self.words}"]
-        lines += [
-            f"  {one.name:<{width}}  [{one.low:.4g}, {one.high:.4g}]" for one in self._listed
-        ]
+        lines += [f"  {one.name:<{width}}  [{one.low:.4g}, {one.high:.4g}]" for one in self._listed]
         return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
 
 

@@ -6,9 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from homdp_ppl.confidence.parameter_rows import row_map
 from homdp_ppl.confidence.policies import policy_interval, refuse_searching
-from homdp_ppl.confidence.rewards import unknown_rewards
 from homdp_ppl.confidence.sequences import Interval
 from homdp_ppl.confidence.sets import MixtureName, Sets, check_mixture, confidence_sets
 from homdp_ppl.core.arguments import check_arguments, count_problems, refuse
@@ -17,9 +15,9 @@ from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.graph_policy import GraphPolicy, graph_of
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import DataError, ParameterError, PolicyError, Problem, shown
+from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.learning.planning import Planner
-from homdp_ppl.offline.behaviour import Behaviour, behaviour_of
+from homdp_ppl.offline.behaviour import behaviour_of
 from homdp_ppl.offline.belief import drawn_models, values_in
 from homdp_ppl.offline.candidates import (
     DRAWS,
@@ -71,8 +69,8 @@ def choose(
     candidates costs nothing, and the chosen policy is not worse than the baseline. The actions in
     the log may have been chosen by anyone, also by someone who saw the states.
 
-    If states are missing, bounds are posterior quantiles, and a candidate beats the baseline if it is
-    better with posterior probability 1 - delta.
+    If states are missing, bounds are posterior quantiles, and a candidate beats the baseline if it
+    is better with posterior probability 1 - delta.
 
     Parameters
     ----------
@@ -99,8 +97,8 @@ def choose(
         As in :func:`homdp_ppl.confidence.confidence_sets`.
     search
         Whether to improve the best candidates by a local search on their lower bound: plan against
-        the models that minimise it, and accept a mixture with the present policy if the bound grows.
-        Needs a tree of histories of moderate size.
+        the models that minimise it, and accept a mixture with the present policy if the bound
+        grows. Needs a tree of histories of moderate size.
     seed
         The seed of draws from the posterior.
 
@@ -157,7 +155,9 @@ class _Asked(NamedTuple):
         if self.behaviour is not None:
             policies = policies | {"behaviour policy": self.behaviour}
         elif sets is not None:
-            policies = policies | estimated(behaviour_of(self.homdp, self.read.episodes), self.homdp)
+            policies = policies | estimated(
+                behaviour_of(self.homdp, self.read.episodes), self.homdp
+            )
         return policies, notes
 
 
@@ -169,8 +169,6 @@ def _by_sets(asked: _Asked, counts: Counts, mixture: MixtureName) -> Choice:
     sets = confidence_sets(homdp, counts, share * asked.delta, mixture)
     policies, left_out = asked.suggested(sets)
     base = _certified_base(asked, sets, notes)
-    if not policies and base is None:
-        refuse(ParameterError, "offline.choose", [Problem("candidates", "none", "a policy")])
     rules: dict[str, Rule] = {}
     against = None
     if fits(sets):

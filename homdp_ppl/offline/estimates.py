@@ -1,8 +1,8 @@
 """Values of policies from logged returns, weighted by how likely the policy acts as recorded.
 
-rho_t is the product of pi(a_s | history) / b(a_s | history) over steps s <= t, for the policy pi and
-the behaviour b. All estimates but the self-normalised one are unbiased if b is the policy that acted
-and takes every action of pi with positive probability.
+rho_t is the product of pi(a_s | history) / b(a_s | history) over steps s <= t, for the policy pi
+and the behaviour b. All estimates but the self-normalised one are unbiased if b is the policy that
+acted and takes every action of pi with positive probability.
 """
 
 from __future__ import annotations
@@ -57,9 +57,7 @@ class Weights(NamedTuple):
     products: Array  # (N, H)  rho_t; constant after the end of an episode
 
     @classmethod
-    def of(
-        cls, graph: GraphPolicy, behaviour: Array, episodes: Episodes, homdp: HOMDP
-    ) -> Weights:
+    def of(cls, graph: GraphPolicy, behaviour: Array, episodes: Episodes, homdp: HOMDP) -> Weights:
         """The weights of a policy, from the probabilities of the behaviour, (N, H)."""
         ratio = action_chances(graph, episodes, homdp.spaces) / behaviour
         return cls(np.cumprod(ratio, axis=1))
@@ -108,9 +106,9 @@ def doubly_robust(
 ) -> Estimate:
     """The mean of the sum of rho_t (r_t - Q_t) + rho_{t-1} V_t, with rho_0 = 1.
 
-    V_t is the value of the node of the policy in the revealed state x_t, and Q_t that of the recorded
-    action. Both are control variates with mean zero: the estimate is unbiased for every model. They
-    are computed in relative frequencies of the other episodes, in ``FOLDS`` folds.
+    V_t is the value of the policy's node in the revealed state x_t, and Q_t that of the recorded
+    action. They are control variates with mean zero: the estimate is unbiased for every model. The
+    model has the relative frequencies of the other episodes, in ``FOLDS`` folds.
     """
     N = len(episodes)
     fold = np.arange(N) % min(FOLDS, N)

@@ -194,10 +194,11 @@ def evaluate(
     """Evaluate a policy with recorded episodes, without acting.
 
     The certified interval is :func:`homdp_ppl.confidence.interval`: with probability 1 - delta it
-    contains the values of all policies at once, whoever chose the recorded actions. The posterior
-    of the value needs the declared prior to be right. Weighted estimates use the declaration only
-    for variance reduction, and need the probabilities with which the recorded actions were chosen.
-    If posterior and weighted estimates disagree, the declaration or the behaviour is wrong.
+    contains the values of all policies at once, however the recorded actions were chosen. The
+    posterior of the value needs the declared prior to be right. Weighted estimates use the
+    declaration only to reduce their variance, and need the probabilities with which the recorded
+    actions were chosen. If posterior and weighted estimates disagree, the declaration or the
+    behaviour is wrong.
 
     If states are missing, the posterior sums over them. There is no certified interval then:
     counts of the revealed steps would be biased.

@@ -62,7 +62,10 @@ def rewards_in(homdp: HOMDP, episodes: Episodes) -> tuple[Array | None, str]:
     """
     cut = int((episodes.ended == "truncated").sum())
     if cut:
-        return None, f"{cut:,} of {len(episodes):,} episodes are truncated: their returns are unknown"
+        return (
+            None,
+            f"{cut:,} of {len(episodes):,} episodes are truncated: their returns are unknown",
+        )
     if homdp.rewards.law is None and not incomplete_problems(episodes):
         return rewards_of(homdp, episodes), ""
     problems = missing_problems(episodes)

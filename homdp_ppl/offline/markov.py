@@ -32,7 +32,7 @@ class MarkovTest(NamedTuple):
     Examples
     --------
     >>> MarkovTest({"the next state on the state before": 0.4}, level=0.01)
-    MarkovTest: no evidence against it (p = 0.40, false-alarm rate 0.01)
+    MarkovTest: no evidence against it (p = 0.4, false-alarm rate 0.01)
     """
 
     p_values: dict[str, float]  # of each dependence that was tested

@@ -68,7 +68,7 @@ def bonus_plan(
     >>> from homdp_ppl import models, offline, rollout, uniform_policy
     >>> world = models.load("tiger", horizon=2)
     >>> log = rollout(jax.random.split(jax.random.key(0), 30), world, uniform_policy(world))
-    >>> offline.bonus_plan(world.homdp, log).tree().nodes[1]["action"]
+    >>> offline.bonus_plan(world.homdp, log).named(world).tree().nodes[1]["action"]
     'listen'
     """
     check_arguments("offline.bonus_plan", delta=delta)
@@ -183,7 +183,9 @@ def plan_bonuses(homdp: HOMDP, sets: Sets, planner: Planner) -> Plan:
     proposal = promised(sets, value_ranges(sets))
     assert isinstance(proposal.models, POMDP)
     bonus = proposal.models.reward[0] - sets.reward.high
-    return plan_allowed(planner, sets.centre._replace(reward=sets.reward.low - bonus), homdp.allowed)
+    return plan_allowed(
+        planner, sets.centre._replace(reward=sets.reward.low - bonus), homdp.allowed
+    )
 
 
 def plan_quantile(homdp: HOMDP, drawn: list[POMDP], q: float, planner: Planner) -> Plan:

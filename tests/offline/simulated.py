@@ -26,9 +26,7 @@ def random_world(homdp, seed):
     """A world of the declaration with uneven rows."""
     rng = np.random.default_rng([seed, 2])
     X, Y, A, _ = homdp.spaces.sizes
-    return homdp.at(
-        T=rng.dirichlet(np.full(X, 0.5), (X, A)), O=rng.dirichlet(np.full(Y, 0.5), X)
-    )
+    return homdp.at(T=rng.dirichlet(np.full(X, 0.5), (X, A)), O=rng.dirichlet(np.full(Y, 0.5), X))
 
 
 def draw(rng, chances):
@@ -53,9 +51,7 @@ def simulate(pomdp, acting, episodes, seed, saw_states=False):
         seen.append(y)
         done.append(a)
     behaviour = SAW_STATES if saw_states else None
-    return Episodes(
-        np.stack(seen, 1), np.stack(done, 1), np.stack(states, 1), behaviour=behaviour
-    )
+    return Episodes(np.stack(seen, 1), np.stack(done, 1), np.stack(states, 1), behaviour=behaviour)
 
 
 def following(policy: GraphPolicy, share=0.0):

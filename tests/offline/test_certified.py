@@ -141,7 +141,6 @@ def test_planted_bugs_differ_from_brute_force(monkeypatch):
         mean = largest_mean(box, g).mean(-1, keepdims=True)
         return np.broadcast_to(mean, g.shape[:-1])
 
-
     def wrong_child(graph, horizon):  # follows the first action
         graph.successor = np.repeat(graph.successor[:, :1], 2, axis=1)
         return layers(graph, horizon)

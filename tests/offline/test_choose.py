@@ -23,7 +23,7 @@ from homdp_ppl.planners import history_tree, particle_tree
 from tests.gaps import with_gaps
 from tests.offline.simulated import declaration, following, random_world, seeing, simulate
 from tests.raising import raises
-from tests.richer import once
+from tests.richer import limited, once
 from tests.worlds import random_policy
 
 ALARM, DELTA = 1e-4, 0.1
@@ -38,7 +38,7 @@ def improvements(seeds):
         if seed % 3 == 2:
             table = np.random.default_rng(seed).dirichlet([1, 1], 2)
             log = simulate(world.pomdp, seeing(table), 1000, seed, saw_states=True)
-            more = simulate(world.pomdp, seeing(table), 100_000, seed + 1, saw_states=True)
+            more = simulate(world.pomdp, seeing(table), 50_000, seed + 1, saw_states=True)
             present = float(world.returns(more).mean())
         else:
             other = history_tree()(random_world(homdp, seed + 10_000).pomdp).policy
@@ -79,7 +79,7 @@ def test_lock_from_a_log_of_someone_who_often_errs():
     """300 episodes of the best policy with half of the actions at random."""
     lock = models.load("lock")
     best = history_tree()(lock.pomdp).policy
-    for seed in range(3):
+    for seed in range(2):
         log = simulate(lock.pomdp, following(best, 0.5), 300, seed)
         choice = offline.choose(lock.homdp, log)
         value = evaluate(choice.policy, lock.pomdp)
@@ -131,7 +131,7 @@ def test_the_baseline_is_kept_unless_it_is_beaten():
     kept = offline.choose(TIGER.homdp, LOG, baseline=plan.policy)
     assert kept.kept
     assert kept.policy is kept.chosen.policy is not None
-    assert evaluate(kept.policy, TIGER.pomdp) == plan.value
+    assert evaluate(kept.policy, TIGER.pomdp) == pytest.approx(plan.value)
     assert "keep" in kept.words
     poor = offline.choose(TIGER.homdp, LOG, baseline=uniform_policy(TIGER))
     assert not poor.kept
@@ -167,8 +167,6 @@ def test_missing_states_take_the_bayesian_route():
 
 
 def test_forbidden_actions_are_never_chosen():
-    from tests.richer import limited
-
     world = limited.draw(jax.random.key(0))
     log = rollout(jax.random.split(jax.random.key(0), 200), world, uniform_policy(world, once))
     choice = offline.choose(world.homdp, log, baseline=None)
@@ -201,7 +199,7 @@ def test_what_is_refused():
         offline.choose(TIGER.homdp, LOG, baseline="the present one")
     with raises(ParameterError, "candidates"):
         offline.choose(TIGER.homdp, LOG, [])
-    with raises(PolicyError, "candidates['plan']"):
+    with raises(ParameterError, "candidates"):
         offline.choose(TIGER.homdp, LOG, {"plan": history_tree()(TIGER.pomdp)})
     with raises(PolicyError, "policy"):
         offline.choose(TIGER.homdp, LOG, [particle_tree(simulations=10)(TIGER).policy])

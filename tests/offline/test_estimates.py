@@ -16,13 +16,13 @@ from homdp_ppl import (
 )
 from homdp_ppl.offline import estimates
 from homdp_ppl.offline.behaviour import behaviour_of
-from homdp_ppl.offline.estimates import Weights
+from homdp_ppl.offline.estimates import Estimate, Weights
 from homdp_ppl.offline.logs import action_chances, rewards_in
 from homdp_ppl.planners import history_tree
 from tests.confidence.boxes import echoes, ends
 from tests.offline.simulated import declaration, random_world, seeing, simulate
-from tests.random_rewards import CHANCES, native
 from tests.raising import raises
+from tests.random_rewards import CHANCES, native
 from tests.worlds import Parity, random_policy
 
 LOGS, EPISODES = 60, 100
@@ -76,7 +76,9 @@ WORLDS = {
 }
 
 
-@pytest.mark.parametrize("name", WORLDS)
+@pytest.mark.parametrize(
+    "name", ["tiger", *(pytest.param(n, marks=pytest.mark.slow) for n in WORLDS if n != "tiger")]
+)
 def test_unbiased_with_right_standard_errors(name):
     """Rewards by observation, terminal states and random rewards included."""
     world = WORLDS[name]()
@@ -91,27 +93,29 @@ def test_unbiased_with_right_standard_errors(name):
 
 
 def test_planted_bugs_are_caught(monkeypatch):
-    world = models.load("tiger", horizon=3)
-    policy = random_policy(world.spaces, 3)
+    """No weights at all, and the ratio of the last step instead of the product over steps.
+
+    With a right model, the doubly robust estimate survives wrong weights. It is left out here.
+    """
+    world = random_world(declaration(), 9)
+    policy = history_tree()(world.pomdp).policy
     truth = evaluate(policy, world.pomdp)
-    own = estimates.walk
 
-    def late(graph, episodes):  # the node of the step before
-        nodes = own(graph, episodes)
-        return np.concatenate([nodes[:, :1], nodes[:, :-1]], axis=1)
+    def unweighted(products):
+        return np.ones_like(products)
 
-    class OneStep:
-        @staticmethod
-        def of(graph, behaviour, episodes, homdp, true=Weights):
-            products = true.of(graph, behaviour, episodes, homdp).products
-            return true(products / np.pad(products, ((0, 0), (1, 0)), constant_values=1)[:, :-1])
+    def last_ratio(products):
+        before = np.pad(products, ((0, 0), (1, 0)), constant_values=1)[:, :-1]
+        return products / np.where(before > 0, before, 1.0)
 
+    own = Weights.of
     assert not biased(estimated(world, policy, 1.0)[0], truth).any()
-    monkeypatch.setattr("tests.offline.test_estimates.Weights", OneStep)
-    with monkeypatch.context() as patch:
-        patch.setattr(estimates, "walk", late)
-        values, _ = estimated(world, policy, 1.0)
-    assert biased(values, truth).all()
+    monkeypatch.setattr(estimates, "doubly_robust", lambda *_: Estimate("none", truth, 0.0))
+    for bug in (unweighted, last_ratio):
+        with monkeypatch.context() as patch:
+            patch.setattr(Weights, "of", lambda *given, bug=bug: Weights(bug(own(*given).products)))
+            values, _ = estimated(world, policy, 1.0)
+        assert biased(values, truth)[:2].any(), bug.__name__
 
 
 def test_behaviour_that_sees_the_state_is_estimated_with_it():
@@ -119,17 +123,17 @@ def test_behaviour_that_sees_the_state_is_estimated_with_it():
     homdp = declaration()
     world = random_world(homdp, 3)
     table = np.array([[0.9, 0.1], [0.2, 0.8]])
-    log = simulate(world.pomdp, seeing(table), 20000, 0, saw_states=True)
+    log = simulate(world.pomdp, seeing(table), 5000, 0, saw_states=True)
     acting = offline.estimate_behaviour(homdp, log)
     assert acting.sees_states
     x, a = log.states[:, :-1], log.actions
-    np.testing.assert_allclose(acting.chances(log), table[x, a], atol=0.06)
+    np.testing.assert_allclose(acting.chances(log), table[x, a], atol=0.1)
     policy = random_policy(homdp.spaces, 0)
     found = offline.evaluate(homdp, log, policy, draws=20)
     truth = evaluate(policy, world.pomdp)
     right = {e.name: e for e in found.weighted}["per decision"]
     assert abs(right.value - truth) < 5 * right.error
-    blind = simulate(world.pomdp, seeing(table), 20000, 0)
+    blind = simulate(world.pomdp, seeing(table), 5000, 0)
     wrong = {e.name: e for e in offline.evaluate(homdp, blind, policy, draws=20).weighted}
     assert abs(wrong["per decision"].value - truth) > 5 * wrong["per decision"].error
     with raises(PolicyError, "behaviour"):
@@ -158,7 +162,8 @@ def test_chances_of_policies_that_are_no_graphs():
     world = models.load("tiger", horizon=3)
     log = rollout(jax.random.split(jax.random.key(0), 30), world, uniform_policy(world))
     chances = action_chances(Parity(3), log, world.spaces)
-    total = np.cumsum(log.observations, 1) + np.pad(np.cumsum(log.actions, 1), ((0, 0), (1, 0)))[:, :-1]
+    done = np.pad(np.cumsum(log.actions, 1), ((0, 0), (1, 0)))[:, :-1]
+    total = np.cumsum(log.observations, 1) + done
     np.testing.assert_array_equal(chances, total % 3 == log.actions)
 
 

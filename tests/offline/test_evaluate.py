@@ -18,10 +18,12 @@ from homdp_ppl import (
     uniform_policy,
 )
 from homdp_ppl.confidence import interval
+from homdp_ppl.offline.agreement import compare
 from homdp_ppl.planners import history_tree, particle_tree
 from homdp_ppl.posteriors import posterior
 from tests.confidence.boxes import ends
 from tests.gaps import with_gaps
+from tests.offline.simulated import following, simulate
 from tests.raising import raises
 from tests.random_rewards import CHANCES, native
 
@@ -39,8 +41,10 @@ def test_the_parts_are_those_of_the_library():
     found = offline.evaluate(TIGER.homdp, log, PLAN.policy, behaviour=uniform_policy(TIGER))
     assert found.certified == interval(TIGER.homdp, log, PLAN.policy)
     belief = posterior(TIGER.homdp, log)
-    values = [evaluate(PLAN.policy, TIGER.homdp.at(accuracy=p).pomdp) for p in
-              np.asarray(belief.parameters(jax.random.key(0), 200)["accuracy"])]
+    values = [
+        evaluate(PLAN.policy, TIGER.homdp.at(accuracy=p).pomdp)
+        for p in np.asarray(belief.parameters(jax.random.key(0), 200)["accuracy"])
+    ]
     np.testing.assert_allclose(found.belief.values, values)
     assert found.logged.value == pytest.approx(TIGER.returns(log).mean())
     assert found.belief.low < PLAN.value < found.belief.high
@@ -61,33 +65,32 @@ def test_how_it_is_shown():
 
 
 def test_wrong_declarations_are_detected():
-    """The log is of a tiger that moves by itself; the declaration says that it stays."""
-    world = models.load("tiger_table", horizon=3)
-    moves = np.array(TIGER.pomdp.moves(0))
-    moves[:, 0] = [[0.6, 0.4], [0.4, 0.6]]
-    shows = np.array(TIGER.pomdp.shows(0))
-    log = log_of(world.homdp.at(T=moves, O=shows), 2000)
-    impossible = raises(DataError, "transition")
-    with impossible:
-        offline.evaluate(TIGER.homdp, log, PLAN.policy)
-    right = offline.evaluate(world.homdp, log, PLAN.policy)
-    assert right.agreement.enough
-    assert not right.agreement.violated
-    second = log.states[:, 1].copy()  # the log lies about the state after the first step
-    states = log.states.copy()
-    states[:, 1] = np.where(log.observations[:, 1] == 0, 0, 1)
-    lying = Episodes(log.observations, log.actions, states)
-    found = offline.evaluate(world.homdp, lying, PLAN.policy)
-    assert (second != states[:, 1]).any()
-    assert found.agreement.violated or found.markov.violated
-    assert any("disagree" in words or "violated" in words for _, words in found.tests)
+    """The accuracy changes with the step; the declaration says that it does not."""
+    accuracy = np.array([0.55, 0.55, 0.98])
+    emission = np.stack([[[[p, 1 - p], [1 - p, p]]] for p in accuracy])
+    wrong = TIGER.pomdp._replace(emission=emission)
+    acting = following(PLAN.policy, 0.3)
+    for model, expected in ((TIGER.pomdp, False), (wrong, True)):
+        log = simulate(model, acting, 2000, seed=1)
+        found = offline.evaluate(TIGER.homdp, log, PLAN.policy, window=3)
+        assert found.agreement.enough
+        assert found.agreement.violated == expected
+        assert any("disagree" in words for _, words in found.tests) == expected
+
+
+def test_impossible_steps_are_refused():
+    """The log is of a tiger that moves while you listen."""
+    log = log_of(TIGER, 20)
+    states = np.array(log.states)
+    states[:, 1] = np.where(log.actions[:, 0] == 0, 1 - states[:, 0], states[:, 1])
+    with raises(DataError, "data"):
+        moved = Episodes(log.observations, log.actions, states)
+        offline.evaluate(TIGER.homdp, moved, PLAN.policy)
 
 
 def test_agreement_is_about_values():
     """A posterior far from the weighted estimate is reported in words; few data are not."""
     weighted = offline.Estimate("doubly robust", 1.0, 0.1)
-    from homdp_ppl.offline.agreement import compare
-
     assert compare(1.1, 0.1, weighted, 100.0).p_value == pytest.approx(0.4795, abs=1e-3)
     assert compare(2.0, 0.1, weighted, 100.0).violated
     assert "disagree" in compare(2.0, 0.1, weighted, 100.0).words
@@ -104,8 +107,6 @@ def test_missing_states_take_the_bayesian_route():
     assert found.belief.low < PLAN.value < found.belief.high
     assert len(found.notes) == 3
     assert "biased" in found.notes[0]
-    rewards = TIGER.homdp.rewards_of(log_of(TIGER, 200)) if hasattr(TIGER.homdp, "rewards_of") else None
-    assert rewards is None or rewards.shape == (200, 3)
 
 
 def test_missing_states_with_recorded_rewards_have_weighted_estimates():

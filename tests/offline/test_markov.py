@@ -12,7 +12,9 @@ from tests.offline.simulated import declaration, random_world, seeing, simulate
 from tests.raising import raises
 
 
-@pytest.mark.parametrize("rows, columns", [((3, 2, 1), (4, 2)), ((3, 3), (2, 2, 2)), ((1, 5), (3, 3))])
+@pytest.mark.parametrize(
+    ("rows", "columns"), [((3, 2, 1), (4, 2)), ((3, 3), (2, 2, 2)), ((1, 5), (3, 3))]
+)
 def test_moments_are_those_of_all_exchanges(rows, columns):
     """Enumeration of all 720 permutations of six observations."""
     r, c = (np.repeat(np.arange(len(m)), m) for m in (rows, columns))
@@ -61,7 +63,9 @@ def test_a_dependence_on_the_observation_is_named():
     states[::2, 2] = log.observations[::2, 1]
     found = offline.markov_test(homdp, Episodes(log.observations, log.actions, states))
     assert found.violated
-    assert min(found.p_values, key=found.p_values.get) == "the next state depends on the observation"
+    assert (
+        min(found.p_values, key=found.p_values.get) == "the next state depends on the observation"
+    )
     assert "violated" in found.words
 
 

@@ -26,8 +26,8 @@ from homdp_ppl.report.page.html import (
 from homdp_ppl.storage.atomic import atomic_write
 
 CERTIFIED = (
-    "The certified interval holds for all policies at once, whoever chose the recorded actions, if "
-    "the declaration is right."
+    "The certified interval holds for all policies at once, however the recorded actions were "
+    "chosen, if the declaration is right."
 )
 BELIEF = "The posterior interval also needs the declared prior to be right."
 WEIGHTS = (
@@ -93,8 +93,8 @@ def write_choice(choice: Choice, path: str | Path, facts: Mapping[str, str] | No
     ]
     chance = f"{100 * (1 - choice.delta):.3g}%"
     sure = (
-        f"With probability {chance}, all bounds hold at once, so that the number of candidates does "
-        "not matter."
+        f"With probability {chance}, all bounds hold at once, so that the number of candidates "
+        "does not matter."
         if choice.guarantee == "frequentist"
         else f"States are missing, so bounds are quantiles of the posterior at {chance}."
     )
@@ -133,8 +133,8 @@ def _finding(evaluation: Evaluation) -> str:
     if evaluation.certified is None:
         belief = evaluation.belief
         return (
-            f"The value of the policy is between {number(belief.low)} and {number(belief.high)} with "
-            f"posterior probability {chance}. States are missing, so nothing is certified."
+            f"The value of the policy is between {number(belief.low)} and {number(belief.high)} "
+            f"with posterior probability {chance}. States are missing, so nothing is certified."
         )
     low, high = (float(end) for end in evaluation.certified)
     return (
@@ -157,9 +157,7 @@ def _warnings(found: list[str]) -> Html:
 def _notes(notes: tuple[str, ...]) -> Html:
     if not notes:
         return Html("")
-    return Html(
-        tag("h2", text("Notes")) + tag("ul", *(tag("li", text(note)) for note in notes))
-    )
+    return Html(tag("h2", text("Notes")) + tag("ul", *(tag("li", text(note)) for note in notes)))
 
 
 def _facts(facts: Mapping[str, str]) -> Html:
@@ -183,8 +181,7 @@ def _decisions(policy: GraphPolicy | None) -> Html:
         rows.append([text(seen), text(", ".join(taken))])
     caption = "The action after the first observation; the policy file has all steps"
     return Html(
-        tag("h2", text("First decision"))
-        + table(("first observation", "action"), rows, caption)
+        tag("h2", text("First decision")) + table(("first observation", "action"), rows, caption)
     )
 
 
