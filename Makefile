@@ -32,7 +32,8 @@ test-quick: $(VENV)/dev  ## run the part of the test suite that CI runs with oth
 	$(BIN)/python -m pytest -n 2 --dist loadfile $$(find tests $(patsubst %,-name test_%.py -o,$(QUICK)) -false)
 
 test-slow: $(VENV)/dev  ## run the slow tests (minutes each) and the tutorials
-	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'slow and not long'
+	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'slow and not long' --ignore tests/golden
+	JAX_DISABLE_MOST_OPTIMIZATIONS=0 XLA_FLAGS= $(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/golden
 
 test-long: $(VENV)/dev  ## run the tests that take too long for CI
 	JAX_DISABLE_MOST_OPTIMIZATIONS=0 $(BIN)/python -m pytest -n 2 --dist worksteal -m long

@@ -21,6 +21,7 @@ THEMES = {  # sections for the names at the root; other names are listed under "
         "rollout",
         "uniform_policy",
         "Policy",
+        "BatchPolicy",
         "GraphPolicy",
         "BlindPolicy",
         "Trajectory",

@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
     from homdp_ppl.core.episodes import Episodes
     from homdp_ppl.core.graph_policy import BlindPolicy, GraphPolicy, uniform_policy
     from homdp_ppl.core.plan import Plan, make_plan
-    from homdp_ppl.core.policy import Policy, Trajectory
+    from homdp_ppl.core.policy import BatchPolicy, Policy, Trajectory
     from homdp_ppl.core.pomdp import POMDP
     from homdp_ppl.core.rollout import rollout
     from homdp_ppl.core.spaces import Real, Spaces
@@ -71,6 +71,7 @@ __all__ = [
     "HOMDP",
     "POMDP",
     "Agent",
+    "BatchPolicy",
     "BlindPolicy",
     "Counts",
     "DataError",
@@ -138,7 +139,7 @@ _HOMES = {  # module: the public names that it defines
     "core.episodes": "Episodes",
     "core.graph_policy": "BlindPolicy GraphPolicy uniform_policy",
     "core.plan": "Plan make_plan",
-    "core.policy": "Policy Trajectory",
+    "core.policy": "BatchPolicy Policy Trajectory",
     "core.pomdp": "POMDP",
     "core.rollout": "rollout",
     "core.spaces": "Real Spaces",

@@ -21,6 +21,13 @@ STATES = (
     'in \'{"1": "left"}\''
 )
 
+LOG = (
+    "table with one row per step (.csv, .parquet), or a file with one JSON object per line, as in "
+    '{"id": "p 1", "observations": ["growl left"], '
+    '"actions": ["listen"], "states": ["left", "left"]}'
+)
+WITH_ID = ("act", "end", "abandon", "reveal", "explain", "forget")
+
 
 def add_agent(commands: Any) -> None:
     """Add the command ``agent`` with its own commands."""
@@ -40,7 +47,10 @@ def add_agent(commands: Any) -> None:
         ("end", "end an episode before its last step"),
         ("abandon", "declare that the states of an episode will never be revealed"),
         ("reveal", "reveal or correct states of an episode"),
+        ("add", "add episodes that others played, from a file"),
+        ("explain", "explain the last action of an episode"),
         ("forget", "erase an episode from the journal"),
+        ("migrate", "continue with a changed declaration"),
         ("status", "print numbers of episodes, and which are open or pending"),
         ("serve", "answer requests: JSON lines on standard input and output"),
     ):
@@ -78,7 +88,7 @@ def _new(actions: Any) -> None:
 def _further(actions: Any, name: str, text: str) -> None:
     parser = add_command(actions, name, text)
     _directory(parser)
-    if name not in ("begin", "status", "serve"):
+    if name in WITH_ID:
         parser.add_argument("id", metavar="ID", help="id of the episode")
     if name == "begin":
         parser.add_argument("--id", metavar="ID", help="id of the episode (default: a new one)")
@@ -95,6 +105,22 @@ def _further(actions: Any, name: str, text: str) -> None:
         parser.add_argument("states", metavar="STATES", help=STATES)
         parser.add_argument("--rewards", metavar="JSON", help="list of recorded rewards")
         parser.add_argument("--labels", metavar="JSON", help="list of labels")
+    if name == "add":
+        parser.add_argument("episodes", metavar="FILE", help=LOG)
+        parser.add_argument(
+            "--column",
+            metavar="NAME=COLUMN",
+            action="append",
+            default=[],
+            help="name of a column of a table, as in episode=patient; may be repeated",
+        )
+    if name == "explain":
+        parser.add_argument(
+            "--draws", type=positive, metavar="N", help="models drawn from the posterior"
+        )
+    if name == "migrate":
+        parser.add_argument("model", metavar="MODEL", help=f"the new model: {MODEL}")
+        parser.add_argument("--horizon", type=positive, metavar="N", help=HORIZON)
     parser.add_argument(
         "--model",
         dest="files",

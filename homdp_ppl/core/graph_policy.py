@@ -207,7 +207,8 @@ class GraphPolicy:
         Parameters
         ----------
         policy
-            An object with ``act``.
+            An object with ``act``. A :class:`BatchPolicy` is asked for all histories of a step at
+            once.
         model
             The HOMDP, World or POMDP in which it acts. The policy is not called after the end of an
             episode.

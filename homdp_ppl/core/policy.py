@@ -61,6 +61,32 @@ class Policy(Protocol):
         """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
 
 
+@runtime_checkable
+class BatchPolicy(Policy, Protocol):
+    """A policy that answers many histories of the same length at once, such as a neural network.
+
+    Conversion to a graph, and so exact evaluation, calls it once per step instead of once per
+    history.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from homdp_ppl import BatchPolicy, GraphPolicy, Spaces
+    >>> class Repeater:
+    ...     def act(self, observations, actions):
+    ...         return np.eye(2)[observations[-1]]  # repeat the last observation
+    ...
+    ...     def act_batch(self, observations, actions):
+    ...         return np.eye(2)[observations[:, -1]]
+    >>> lamp = Spaces(("off", "on"), ("dark", "light"), ("wait", "press"), horizon=3)
+    >>> isinstance(Repeater(), BatchPolicy), GraphPolicy.from_policy(Repeater(), lamp)
+    (True, GraphPolicy(14 nodes, 2 observations, 2 actions))
+    """
+
+    def act_batch(self, observations: Array, actions: Array) -> Array:
+        """Probabilities of the next actions, (N, A), for N histories: (N, h) and (N, h - 1)."""
+
+
 class Searching:
     """The base class of policies that plan online: they search before every action."""
 
@@ -86,6 +112,35 @@ def ask(policy: Policy, observations: ArrayLike, actions: ArrayLike, spaces: Spa
     return normalised(chances)  # policies may return float32
 
 
+def ask_many(policy: Policy, observations: Array, actions: Array, spaces: Spaces) -> Array:
+    """Call a policy on histories of the same length, (N, h) and (N, h - 1); returns (N, A).
+
+    Policies that answer batches are called once, with copies of the histories.
+    """
+    if not isinstance(policy, BatchPolicy):
+        rows = zip(observations, actions, strict=True)
+        return np.array([ask(policy, seen, done, spaces) for seen, done in rows])
+    answer = policy.act_batch(np.array(observations), np.array(actions))
+    try:
+        chances = np.asarray(answer, dtype=np.float64)
+    except (TypeError, ValueError):
+        chances = np.full(0, np.nan)
+    shape = len(observations), len(spaces.actions)
+    if chances.shape != shape:
+        got = shown(answer) if chances.size < 2 else f"an array of shape {chances.shape}"
+        at = f"step {observations.shape[1]}"
+        expected = f"probabilities of shape {shape}"
+        raise PolicyError("policy", [Problem("act_batch", got, expected, at=at)])
+    right = (chances >= 0).all(axis=1) & (abs(chances.sum(axis=1) - 1) <= FLOAT32)
+    if not right.all():
+        k = int(np.argmin(right))
+        seen = ", ".join(label_of(y, spaces.observations) for y in observations[k])
+        at = f"step {observations.shape[1]}, after {seen}"
+        expected = f"{shape[1]} probabilities that sum to 1"
+        raise PolicyError("policy", [Problem("act_batch", str(chances[k]), expected, at=at)])
+    return normalised(chances)
+
+
 def as_history(
     subject: str,
     observations: ArrayLike,
@@ -108,7 +163,7 @@ def as_history(
             array = np.zeros(0, dtype=object)
         if array.dtype.kind not in "biufU" or np.ma.is_masked(given):
             problems.append(Problem(where, shown(given), "an array with one value per step"))
-        elif names is not None and array.dtype.kind == "U":
+        elif names is not None and array.dtype.kind == "U" and array.ndim:
             array, wrong = in_space(where, array, None, names[len(found)])
             problems += wrong
         found.append(array)

@@ -8,9 +8,12 @@ from importlib import import_module
 
 from homdp_ppl.gym.environment import HOMDPEnv
 from homdp_ppl.gym.episodes import episodes_from
+from homdp_ppl.gym.history import HistoryObservation, HistoryPolicy
 
 __all__ = [
     "HOMDPEnv",
+    "HistoryObservation",
+    "HistoryPolicy",
     "episodes_from",
 ]
 

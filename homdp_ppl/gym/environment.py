@@ -17,6 +17,10 @@ from homdp_ppl.core.spaces import Real, Space, Spaces, label_of
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, HOMDPError, Problem, shown
 from homdp_ppl.gym.draws import draws_of
+from homdp_ppl.gym.picture import picture
+from homdp_ppl.precision import Array
+
+SPARE = 4  # lines of a picture in addition to the steps, for the latent states
 
 # The latent states of the current episode of each environment. They are not attributes of the
 # environment, so that agents cannot read them by accident.
@@ -54,8 +58,9 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         ``Dict`` of ``Discrete`` spaces. By default, an observation is one joint index in a
         ``Discrete`` space. ``metadata["sensors"]`` has the names of the outcomes in both cases.
     render_mode
-        With "ansi", ``render()`` shows the episode so far with the names of the world, and the
-        latent states after the episode.
+        With "ansi", ``render()`` returns the episode so far with the names of the world, and the
+        latent states after the episode. With "rgb_array", it returns a picture of this text, for
+        videos and for libraries that ask for this mode, such as Stable-Baselines3.
 
     Attributes
     ----------
@@ -80,7 +85,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
     latent states: right, right, right, right, right; return 3.7
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  declared so by Gymnasium
+    metadata: dict[str, Any] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012  declared so by Gymnasium
     action_space: Discrete[np.int64]
 
     @checked_but("world", "render_mode")
@@ -95,8 +100,10 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         if not isinstance(world, World):
             remedy = "Fix a declaration's parameters with .at(...), or draw them with .draw(key)."
             problems.append(Problem("world", f"a {type(world).__name__}", "a World", remedy))
-        if not (render_mode is None or (isinstance(render_mode, str) and render_mode == "ansi")):
-            problems.append(Problem("render_mode", shown(render_mode), "None or 'ansi'"))
+        modes = self.metadata["render_modes"]
+        if not (render_mode is None or (isinstance(render_mode, str) and render_mode in modes)):
+            expected = f"None or one of {', '.join(map(repr, modes))}"
+            problems.append(Problem("render_mode", shown(render_mode), expected))
         if sensors and isinstance(world, World) and not world.spaces.sensors:
             expected = "a world with several sensors"
             problems.append(Problem("sensors", "True", expected, "Leave it out."))
@@ -180,10 +187,15 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
             info["rewards"] = np.array(self._rewards)
         return self._shown(copy(self._observations[-1])), reward, True, False, info
 
-    def render(self) -> str | None:
+    def render(self) -> str | Array | None:  # type: ignore[override]
         """The episode so far with the names of the world; latent states only after its end."""
         if self.render_mode is None:
             return None
+        text = self._text()
+        lines = self.spaces.horizon + SPARE
+        return text if self.render_mode == "ansi" else picture(text, lines)
+
+    def _text(self) -> str:
         states, observations, actions, *_ = self.spaces
         done = [*(f": {actions[a]}" for a in self._actions), ""]
         seen = [label_of(y, observations) for y in self._observations]

@@ -92,9 +92,11 @@ def forget(k):
         gc.collect()
 
 
-def times(few):
-    """In total four hundred inputs by default, eight thousand in the slow suite."""
-    return pytest.mark.parametrize("n", [few, pytest.param(20 * few, marks=pytest.mark.slow)])
+def times(few, many):
+    """In total 300 inputs by default, 780 in the slow suite and 7,800 in `make test-long`."""
+    slow, long = pytest.mark.slow, pytest.mark.long
+    some = pytest.param(many // 10, marks=slow)
+    return pytest.mark.parametrize("n", [few, some, pytest.param(many, marks=[slow, long])])
 
 
 def mutated(generator, content):
@@ -162,7 +164,7 @@ def command_line(generator):
     )
 
 
-@times(150)
+@times(60, 3000)
 def test_command_lines(n, tmp_path, monkeypatch):
     """Exit codes are 0, 2, 3, 4 or 5, never 1 (internal error), and errors take one line."""
     monkeypatch.chdir(tmp_path)
@@ -197,7 +199,7 @@ def test_command_lines(n, tmp_path, monkeypatch):
     assert codes >= {0, 2, 4}
 
 
-@times(100)
+@times(100, 2000)
 def test_study_files(n, tmp_path):
     generator = random.Random(n)
     refused = sum(
@@ -207,7 +209,7 @@ def test_study_files(n, tmp_path):
     assert n / 4 < refused < n
 
 
-@times(20)
+@times(20, 400)
 def test_model_files(n, tmp_path):
     """Python files are executed; their errors are reported as HOMDPError."""
     generator = random.Random(n)
@@ -253,7 +255,7 @@ def some_journal(directory):
     return path.read_bytes()
 
 
-@times(60)
+@times(60, 1200)
 def test_journals(n, tmp_path):
     """Truncated journals are read up to the cut; others raise errors or are shorter."""
     generator, good = random.Random(n), some_journal(str(tmp_path))
@@ -265,7 +267,7 @@ def test_journals(n, tmp_path):
                 np.testing.assert_array_equal(block.arrays["values"], original.arrays["values"])
 
 
-@times(40)
+@times(40, 800)
 def test_study_directories(n, tmp_path):
     generator = random.Random(n)
     asked = Study(("tiger:horizon=2",), ("greedy",), episodes=5)
@@ -279,7 +281,7 @@ def test_study_directories(n, tmp_path):
         )
 
 
-@times(20)
+@times(20, 400)
 def test_policy_files(n, tmp_path):
     generator = random.Random(n)
     uniform_policy(models.load("tiger", horizon=2)).save(tmp_path / "good.npz")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -18,8 +19,7 @@ from tests.golden import cases
 
 HERE = Path(__file__).parent
 FILES = {"default": HERE / "golden.json", "slow": HERE / "golden_slow.json"}
-OPTIMISATIONS = "JAX_DISABLE_MOST_OPTIMIZATIONS"
-SETTINGS = {"default": "1", "slow": "0"}  # as in tests/conftest.py, and as in `make test-slow`
+SETTINGS = ("JAX_DISABLE_MOST_OPTIMIZATIONS", "XLA_FLAGS")  # they change the last bits
 SUITES = {"default": cases.CASES, "slow": cases.SLOW}
 LIBRARIES = ("jax", "jaxlib", "numpy", "numpyro", "scipy", "numba")
 KEPT = 64  # largest number of entries of an array that are recorded
@@ -88,12 +88,17 @@ def read(suite: str) -> dict[str, Any]:
 
 def write(suite: str, found: dict[str, dict[str, Any]]) -> None:
     """Write the digests to a file, one line per array."""
-    about = {OPTIMISATIONS: SETTINGS[suite], **versions(), "arithmetic": arithmetic()}
+    about = {**settings(), **versions(), "arithmetic": arithmetic()}
     lines = [f' "about": {json.dumps(about)}']
     for name, arrays in found.items():
         rows = [f"  {json.dumps(array)}: {json.dumps(digest)}" for array, digest in arrays.items()]
         lines.append(f" {json.dumps(name)}: {{\n" + ",\n".join(rows) + "\n }")
     FILES[suite].write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def settings() -> dict[str, str]:
+    """Settings of the compiler."""
+    return {name: os.environ.get(name, "") for name in SETTINGS}
 
 
 def versions() -> dict[str, str]:

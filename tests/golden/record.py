@@ -6,7 +6,8 @@ This is allowed in three cases only, and the commit message must say which:
 - results changed on purpose (a bug was fixed, an algorithm was replaced), and you have read the
   message of every failing test: ``values agree to 1e-9`` is rounding, ``values differ`` is a
   different result;
-- versions of libraries in constraints/ changed, and the commit changes nothing else.
+- versions of libraries in constraints/ or settings of the compiler changed, and the commit changes
+  nothing else; show that all values agree to 1e-9.
 
 Never record again to make a refactoring pass. If shapes change on purpose, convert them back in
 adapt.py. ``--suite`` records one of the two files; each is recorded in a separate process, because
@@ -21,7 +22,12 @@ import os
 import subprocess
 import sys
 
-from tests import conftest  # noqa: F401  sets the options of the default suite
+from tests import conftest  # sets the options of the default suite
+
+SETTINGS = {  # as in tests/conftest.py, and as in `make test-slow`
+    "default": conftest.SETTINGS,
+    "slow": {"JAX_DISABLE_MOST_OPTIMIZATIONS": "0", "XLA_FLAGS": ""},
+}
 
 
 def main() -> int:
@@ -33,14 +39,11 @@ def main() -> int:
     arguments = parser.parse_args()
     from tests.golden import digests
 
-    if (
-        arguments.suite
-        and os.environ.get(digests.OPTIMISATIONS) == digests.SETTINGS[arguments.suite]
-    ):
+    if arguments.suite and SETTINGS[arguments.suite].items() <= os.environ.items():
         return _record(arguments.suite, arguments.new, arguments.check)
     codes = []
     for suite in [arguments.suite] if arguments.suite else digests.SUITES:
-        settings = os.environ | {digests.OPTIMISATIONS: digests.SETTINGS[suite]}
+        settings = os.environ | SETTINGS[suite]
         more = [f"--{name}" for name in ("new", "check") if getattr(arguments, name)]
         command = [sys.executable, "-m", "tests.golden.record", "--suite", suite, *more]
         codes.append(subprocess.run(command, env=settings, check=False).returncode)

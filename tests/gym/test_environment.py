@@ -3,7 +3,7 @@
 import pickle
 import warnings
 from collections import Counter
-from itertools import product
+from itertools import pairwise, product
 
 import jax
 import numpy as np
@@ -304,6 +304,27 @@ def test_rendering_uses_names():
         "right; return 1.9"
     )
     assert HOMDPEnv(world("tiger")).render() is None
+
+
+def test_pictures_show_the_episode():
+    """The size of a picture is the same at every step; the text changes it."""
+    env = HOMDPEnv(world("tiger"), render_mode="rgb_array")
+    env.reset(seed=0)
+    frames = [env.render()]
+    for _ in range(4):
+        env.step(0)
+        frames.append(env.render())
+    assert {(frame.shape, str(frame.dtype)) for frame in frames} == {((216, 640, 3), "uint8")}
+    dark = [int((frame < 128).sum()) for frame in frames]
+    assert all(more > before for before, more in pairwise(dark))
+    long = HOMDPEnv(world("tiger").with_horizon(200), render_mode="rgb_array")
+    long.reset(seed=0)
+    for _ in range(199):
+        long.step(0)
+    before = long.render()
+    long.step(0)
+    assert before.shape == (504, 640, 3)
+    assert (before != long.render()).any()  # the last lines are shown
 
 
 def test_invalid_calls_raise():

@@ -18,6 +18,7 @@ from homdp_ppl.precision import x64
 from tests.mistakes import (
     recipes_agent,
     recipes_core,
+    recipes_field,
     recipes_learning,
     recipes_logs,
     recipes_maths,
@@ -60,6 +61,7 @@ def recipes() -> tuple[Recipe, ...]:
         recipes_learning.believing,
         recipes_learning.learning,
         recipes_agent.agents,
+        recipes_field.histories,
         recipes_logs.logs,
         recipes_rules.rules,
         recipes_rules.planning,

@@ -13,10 +13,23 @@ from homdp_ppl.planners import PLANNERS
 
 # Classes that users call without being listed: public functions take or return them.
 ALSO = {"Learner": Learner, "Stationary": Stationary}
+WRAPPER = (  # properties that every Gymnasium wrapper inherits
+    "action_space",
+    "metadata",
+    "np_random",
+    "np_random_seed",
+    "observation_space",
+    "render_mode",
+    "spec",
+    "unwrapped",
+)
 # Names that users do not call with data: implemented by users, called by JAX, or inherited.
 NOT_CALLED = {
     "Policy",
     "Policy.act",
+    "BatchPolicy",
+    "BatchPolicy.act",
+    "BatchPolicy.act_batch",
     "GraphPolicy.tree_flatten",
     "GraphPolicy.tree_unflatten",
     "x64",
@@ -34,9 +47,11 @@ NOT_CALLED = {
     "study.Difference",
     "planners.OnlinePolicy",  # created only by particle_tree, from private parts
     "explorers.State",  # a pytree that JAX flattens and unflattens
+    "gym.HistoryPolicy",  # created only by HistoryObservation.policy
     "gym.HOMDPEnv.np_random",
     "gym.HOMDPEnv.np_random_seed",
     "gym.HOMDPEnv.unwrapped",
+    *(f"gym.HistoryObservation.{name}" for name in WRAPPER),
 }
 
 
