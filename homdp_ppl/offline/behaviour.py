@@ -126,8 +126,9 @@ class Behaviour:
             expected = f"at most {MAX_NODES:,} nodes"
             problem = Problem("window", str(self.window), expected, "Use a shorter window.")
             raise PolicyError("Behaviour.graph", [problem])
-        nodes: dict[tuple[int, tuple[int, ...], tuple[int, ...]], int] = {}
-        ahead = [(1, (y,), ()) for y in range(Y)]
+        ahead: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = [
+            (1, (y,), ()) for y in range(Y)
+        ]
         nodes = {node: k for k, node in enumerate(ahead)}
         chances, successor = [], []
         for step, seen, done in ahead:  # grows while it is read

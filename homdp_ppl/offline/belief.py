@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.graph_policy import GraphPolicy
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.evaluation.exact import policy_value
 from homdp_ppl.posteriors import Posterior
 from homdp_ppl.precision import Array
@@ -51,12 +52,12 @@ class ValueBelief(NamedTuple):
         return f"ValueBelief: mean {self.mean:.4g}, {interval}, from {len(self.values)} draws"
 
 
-def values_in(models: list, graph: GraphPolicy) -> Array:
+def values_in(models: list[POMDP], graph: GraphPolicy) -> Array:
     """The value of a policy in each model, in the user's units."""
     return np.array([float(model.to_user(policy_value(graph, model))) for model in models])
 
 
-def drawn_models(belief: Posterior, draws: int, seed: int) -> list:
+def drawn_models(belief: Posterior, draws: int, seed: int) -> list[POMDP]:
     """Models from a posterior, one by one."""
     batch = belief.draws(jax.random.key(seed), draws)
-    return [type(batch)(*(np.asarray(part)[k] for part in batch)) for k in range(draws)]
+    return [POMDP(*(np.asarray(part)[k] for part in batch)) for k in range(draws)]

@@ -13,6 +13,7 @@ from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import HOMDPError, ParameterError, PlanningError, PolicyError, Problem
+from homdp_ppl.learning.checks import check_plan
 from homdp_ppl.learning.planning import Planner, plan_allowed
 from homdp_ppl.offline.behaviour import Behaviour
 from homdp_ppl.offline.pessimism import plan_backups, plan_bonuses, plan_quantile
@@ -56,7 +57,7 @@ def default_candidates(
     quantiles. Plans that are too large are left out, with the reason.
     """
     makers: dict[str, Callable[[], Plan]] = {
-        "greedy": lambda: plan_allowed(planner, centre, homdp.allowed)
+        "greedy": lambda: check_plan(plan_allowed(planner, centre, homdp.allowed), "offline.choose")
     }
     if sets is not None:
         makers["pessimistic bonus"] = lambda: plan_bonuses(homdp, sets, planner)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
-import numpy as np
-
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.offline.evaluation import number
 
@@ -30,7 +28,7 @@ class Candidate(NamedTuple):
     policy: GraphPolicy | None  # None: what the behaviour did, which is no known policy
     low: float
     high: float
-    gain: float = float("nan")  # lower bound on the value minus that of the baseline
+    gain: float | None = None  # lower bound on the value minus that of the baseline
 
     def __repr__(self) -> str:
         return f"{self.name}: value between {self.low:.4g} and {self.high:.4g}"
@@ -150,7 +148,8 @@ HEADS = ("low", "high", "gain at least")
 
 
 def _cells(one: Candidate) -> list[str]:
-    return [number(part) for part in (one.low, one.high, one.gain)]
+    parts = (one.low, one.high, one.gain)
+    return ["" if part is None else number(part) for part in parts]
 
 
 def decide(
@@ -160,5 +159,5 @@ def decide(
     ordered = tuple(sorted(candidates, key=lambda one: -one.low))
     if baseline is None:
         return ordered[0], ordered
-    beating = [one for one in ordered if np.isfinite(one.gain) and one.gain > 0]
+    beating = [one for one in ordered if one.gain is not None and one.gain > 0]
     return (beating[0] if beating else baseline), ordered

@@ -9,7 +9,7 @@ import numpy as np
 from homdp_ppl.confidence.policies import policy_interval, refuse_searching
 from homdp_ppl.confidence.sequences import Interval
 from homdp_ppl.confidence.sets import MixtureName, Sets, check_mixture, confidence_sets
-from homdp_ppl.core.arguments import check_arguments, count_problems, refuse
+from homdp_ppl.core.arguments import check_arguments, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.graph_policy import GraphPolicy, graph_of
@@ -27,7 +27,7 @@ from homdp_ppl.offline.candidates import (
     given_candidates,
 )
 from homdp_ppl.offline.choice import Candidate, Choice, decide
-from homdp_ppl.offline.logs import Log, Played, missing_states, read_log, rewards_in
+from homdp_ppl.offline.logs import Log, Played, missing_states, read_log, rewards_in, seed_problems
 from homdp_ppl.offline.returns import returns_interval
 from homdp_ppl.offline.search import improve
 from homdp_ppl.offline.tree import Rule, allowed_in, as_graph, difference, fits, unroll
@@ -116,7 +116,7 @@ def choose(
     """
     check_arguments("offline.choose", delta=delta)
     check_mixture("offline.choose", mixture)
-    refuse(ParameterError, "offline.choose", count_problems(0, seed=seed))
+    refuse(ParameterError, "offline.choose", seed_problems(seed))
     _check_baseline(baseline)
     read = read_log(homdp, log, "offline.choose")
     used = auto() if planner is None else planner
@@ -183,8 +183,8 @@ def _by_sets(asked: _Asked, counts: Counts, mixture: MixtureName) -> Choice:
     found = []
     for name, policy in policies.items():
         low, high = (float(end) for end in policy_interval(sets, policy))
-        gain = float("nan") if base is None else low - float(base.interval.high)
-        if against is not None:
+        gain = None if base is None else low - float(base.interval.high)
+        if gain is not None and against is not None:
             closer = float(sets.centre.scale) * difference(sets, rules[name], against)
             gain = max(gain, closer)
         found.append(Candidate(name, policy.named(homdp), low, high, gain))
@@ -203,13 +203,12 @@ def _certified_base(asked: _Asked, sets: Sets, notes: list[str]) -> Base | None:
     if rewards is None:
         notes.append(f"no bound on the behaviour from logged returns: {why}")
     else:
-        low, high = returns_interval(rewards.sum(1), low, high, 0.1 * asked.delta)
+        found = returns_interval(rewards.sum(1), low, high, 0.1 * asked.delta)
+        low, high = float(found.low), float(found.high)
     if asked.behaviour is not None:
         ends = policy_interval(sets, asked.behaviour)
-        low, high = max(float(low), float(ends.low)), min(float(high), float(ends.high))
-    return Base(
-        "the behaviour of the log", Interval(np.float64(low), np.float64(high)), asked.behaviour
-    )
+        low, high = max(low, float(ends.low)), min(high, float(ends.high))
+    return Base("the behaviour of the log", Interval(*np.array([low, high])), asked.behaviour)
 
 
 def _searched(
@@ -246,7 +245,7 @@ def _by_posterior(asked: _Asked) -> Choice:
     for name, policy in policies.items():
         own = values_in(models, policy)
         low, high = (float(np.quantile(own, q)) for q in (level, 1 - level))
-        gain = float("nan") if values is None else float(np.quantile(own - values, level))
+        gain = None if values is None else float(np.quantile(own - values, level))
         found.append(Candidate(name, policy.named(asked.homdp), low, high, gain))
     return _choice(asked, "Bayesian", found, base, left_out + notes)
 

@@ -71,9 +71,8 @@ class Weights(NamedTuple):
 
 
 def mean_of(name: str, values: Array) -> Estimate:
-    """The mean of independent values."""
-    n = len(values)
-    error = float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else np.nan
+    """The mean of two or more independent values."""
+    error = float(values.std(ddof=1) / np.sqrt(len(values)))
     return Estimate(name, float(values.mean()), error)
 
 
@@ -87,15 +86,15 @@ def per_decision(rewards: Array, weights: Weights) -> Estimate:
     return mean_of("per decision", (weights.products * rewards).sum(1))
 
 
-def self_normalised(rewards: Array, weights: Weights) -> Estimate:
+def self_normalised(rewards: Array, weights: Weights) -> Estimate | None:
     """Rewards of each step, with weights that sum to 1. Biased, but never outside of the range.
 
-    The standard error is that of the linearised estimate.
+    The standard error is that of the linearised estimate. None if all weights of a step are 0.
     """
     name, products = "self-normalised", weights.products
     mean = products.mean(0)
     if (mean <= 0).any():
-        return Estimate(name, np.nan, np.nan)
+        return None
     by_step = (products * rewards).mean(0) / mean
     parts = (products * (rewards - by_step) / mean).sum(1)
     return Estimate(name, float(by_step.sum()), mean_of(name, parts).error)
@@ -129,7 +128,7 @@ def _corrected(
     alphas, by_step = policy_alphas(graph, model), layers(graph, model.horizon)
     nodes, x, y, a = walk(graph, episodes), episodes.states, episodes.observations, episodes.actions
     total = np.zeros(len(episodes))
-    before = np.ones(len(episodes))
+    before: Array = np.ones(len(episodes))
     for h in range(model.horizon):
         on = np.flatnonzero(episodes.steps[:, h] & (before > 0))
         place = np.searchsorted(by_step[h], nodes[on, h])

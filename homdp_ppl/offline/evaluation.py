@@ -37,6 +37,7 @@ from homdp_ppl.offline.logs import (
     read_log,
     refuse_impossible,
     rewards_in,
+    seed_problems,
 )
 from homdp_ppl.offline.markov import MarkovTest, markov_test_of
 from homdp_ppl.posteriors import posterior
@@ -245,7 +246,7 @@ def evaluate(
     check_arguments("offline.evaluate", delta=delta)
     check_mixture("offline.evaluate", mixture)
     problems = count_problems(window=window) + count_problems(2, draws=draws)
-    problems += count_problems(0, seed=seed)
+    problems += seed_problems(seed)
     refuse(ParameterError, "offline.evaluate", problems)
     refuse_searching(policy, "offline.evaluate")
     read = read_log(homdp, log, "offline.evaluate")
@@ -310,7 +311,8 @@ def _weighted(
     homdp: HOMDP, read: Log, rewards: Array, weights: Weights, graph: GraphPolicy
 ) -> tuple[Estimate, ...]:
     found = [method(rewards, weights) for method in (importance_weighted, per_decision)]
-    found.append(self_normalised(rewards, weights))
+    normalised = self_normalised(rewards, weights)
+    found += [] if normalised is None else [normalised]
     if read.counts is not None:
         found.append(doubly_robust(homdp, read.episodes, rewards, weights, graph))
     return tuple(found)
@@ -319,7 +321,7 @@ def _weighted(
 def _uncovered(weights: Weights) -> list[str]:
     """A note if the behaviour never takes some actions of the policy: weights then miss them."""
     mean = mean_of("weights", weights.products[:, -1])
-    if not mean.value + CERTAIN * (mean.error if np.isfinite(mean.error) else 0.0) < 1:
+    if mean.value + CERTAIN * mean.error >= 1:
         return []
     return [
         f"the weights have mean {mean.value:.2g} instead of 1: the behaviour rarely or never takes "

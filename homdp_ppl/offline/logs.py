@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from homdp_ppl.core.arguments import is_count
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episode_validation import incomplete_problems
@@ -17,7 +18,7 @@ from homdp_ppl.core.policy import Policy, ask
 from homdp_ppl.core.spaces import Spaces, entry_place, require_finite
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.returns import missing_problems, rewards_of
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.posteriors.data import data_and_episodes
 from homdp_ppl.precision import Array
 
@@ -40,6 +41,13 @@ class Log(NamedTuple):
         return self.data if isinstance(self.data, Counts) else None
 
 
+def seed_problems(seed: int) -> list[Problem]:
+    """Report a seed that JAX cannot use."""
+    if is_count(seed, 0) and seed < 2**63:
+        return []
+    return [Problem("seed", shown(seed), "an integer of at least 0 and below 2^63")]
+
+
 def read_log(homdp: HOMDP, log: Played, subject: str) -> Log:
     """Validate a log; raises an error for an empty one, and for steps that are impossible."""
     require_finite(homdp.spaces, homdp.name, subject)
@@ -60,6 +68,8 @@ def rewards_in(homdp: HOMDP, episodes: Episodes) -> tuple[Array | None, str]:
     Known rewards are computed from the states. If states are missing, or if rewards are random, the
     recorded ones are used.
     """
+    if len(episodes) < 2:
+        return None, "there is only one episode, which has no standard error"
     cut = int((episodes.ended == "truncated").sum())
     if cut:
         return (

@@ -116,8 +116,10 @@ def markov_test_of(episodes: Episodes, homdp: HOMDP, level: float = LEVEL) -> Ma
             seen_before.append((answered, x[taken, h - 1], y[taken, h]))
     found = {}
     for name, tables in parts.items():
-        columns = [np.concatenate(column) for column in zip(*tables, strict=True)]
-        p_value = conditional_dependence(*columns, max(X, Y)) if columns else None
+        if not tables:
+            continue
+        strata, rows, columns = (np.concatenate(column) for column in zip(*tables, strict=True))
+        p_value = conditional_dependence(strata, rows, columns, max(X, Y))
         if p_value is not None:
             found[name] = p_value
     return MarkovTest(found, level)
@@ -159,4 +161,5 @@ def exchange_moments(rows: Array, columns: Array) -> tuple[float, float]:
     mean = n * (r - 1) * (c - 1) / (n - 1)
     v1, v2 = (r - 1) * (n - r) / (n - 1), (c - 1) * (n - c) / (n - 1)
     w1, w2 = ((n * (1 / margin).sum() - len(margin) ** 2) / (n - 2) for margin in (rows, columns))
-    return mean, 2 * n / (n - 3) * (v1 - w1) * (v2 - w2) + n**2 / (n - 1) * w1 * w2
+    variance = 2 * n / (n - 3) * (v1 - w1) * (v2 - w2) + n**2 / (n - 1) * w1 * w2
+    return mean, float(variance)

@@ -13,8 +13,7 @@ import jax
 import numpy as np
 from scipy.special import ndtri
 
-from homdp_ppl.confidence.backups import draw_backup, moment_backup, moments
-from homdp_ppl.confidence.posteriors import has_moments
+from homdp_ppl.confidence.backups import draw_backup, has_moments, moment_backup, moments
 from homdp_ppl.confidence.ranges import value_ranges
 from homdp_ppl.confidence.reward_beliefs import reward_deviation
 from homdp_ppl.confidence.sets import MixtureName, Sets, check_mixture, confidence_sets
@@ -26,9 +25,10 @@ from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, ParameterError, Problem
 from homdp_ppl.explorers.anytime import promised
+from homdp_ppl.learning.checks import check_plan
 from homdp_ppl.learning.planning import Planner, plan_allowed
 from homdp_ppl.offline.belief import drawn_models
-from homdp_ppl.offline.logs import Played, missing_states, read_log
+from homdp_ppl.offline.logs import Played, missing_states, read_log, seed_problems
 from homdp_ppl.planners import auto, history_tree
 from homdp_ppl.posteriors import Posterior, posterior
 from homdp_ppl.precision import Array, in_x64
@@ -120,7 +120,7 @@ def value_quantile_plan(
     True
     """
     check_arguments("offline.value_quantile_plan", q=q)
-    problems = count_problems(1, draws=draws) + count_problems(0, seed=seed)
+    problems = count_problems(1, draws=draws) + seed_problems(seed)
     refuse(ParameterError, "offline.value_quantile_plan", problems)
     belief = belief_of(homdp, log, "offline.value_quantile_plan")
     used = auto() if planner is None else planner
@@ -158,7 +158,7 @@ def quantile_backup_plan(homdp: HOMDP, log: Played, q: float = 0.1, seed: int = 
     True
     """
     check_arguments("offline.quantile_backup_plan", q=q)
-    refuse(ParameterError, "offline.quantile_backup_plan", count_problems(0, seed=seed))
+    refuse(ParameterError, "offline.quantile_backup_plan", seed_problems(seed))
     return plan_backups(homdp, belief_of(homdp, log, "offline.quantile_backup_plan"), q, seed)
 
 
@@ -183,14 +183,14 @@ def plan_bonuses(homdp: HOMDP, sets: Sets, planner: Planner) -> Plan:
     proposal = promised(sets, value_ranges(sets))
     assert isinstance(proposal.models, POMDP)
     bonus = proposal.models.reward[0] - sets.reward.high
-    return plan_allowed(
-        planner, sets.centre._replace(reward=sets.reward.low - bonus), homdp.allowed
-    )
+    model = sets.centre._replace(reward=sets.reward.low - bonus)
+    return check_plan(plan_allowed(planner, model, homdp.allowed), "offline.bonus_plan")
 
 
 def plan_quantile(homdp: HOMDP, drawn: list[POMDP], q: float, planner: Planner) -> Plan:
     """:func:`value_quantile_plan` for given models."""
-    plans = [plan_allowed(planner, model, homdp.allowed) for model in drawn]
+    subject = "offline.value_quantile_plan"
+    plans = [check_plan(plan_allowed(planner, model, homdp.allowed), subject) for model in drawn]
     order = np.argsort([plan.value for plan in plans], kind="stable")
     return plans[order[max(ceil(q * len(plans) - 1e-9), 1) - 1]]
 

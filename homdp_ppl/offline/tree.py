@@ -49,7 +49,8 @@ def histories_of(h: int, sizes: tuple[int, int, int]) -> int:
 def unroll(graph: GraphPolicy, sets: Sets) -> Rule:
     """The action probabilities of a graph after every history."""
     _, Y, A = sets.centre.sizes
-    nodes, rule = np.asarray(graph.start), []
+    nodes: Array = np.asarray(graph.start)
+    rule: Rule = []
     for _ in range(sets.centre.horizon):
         rule.append(np.array(graph.probabilities[nodes], dtype=np.float64))
         following = np.broadcast_to(graph.successor[nodes], (len(nodes), A, Y))
@@ -76,7 +77,7 @@ def allowed_in(allowed: Allowed | None, spaces: Spaces) -> list[Array] | None:
         return None
     _, Y, A, H = spaces.sizes
     seen, done = np.arange(Y)[:, None], np.zeros((Y, 0), dtype=int)
-    masks = []
+    masks: list[Array] = []
     for h in range(H):
         masks.append(np.asarray(allowed_table(allowed, seen, done, spaces, "offline.choose")))
         if h + 1 < H:
@@ -119,7 +120,7 @@ def worst_models(sets: Sets, rule: Rule, reward: Array | None = None) -> Worst:
     values: list[Array] = []
     moves: list[Array] = []
     shows: list[Array] = []
-    later = np.zeros(0)
+    later: Array = np.zeros(0)
     for h in reversed(range(model.horizon)):
         n = len(rule[h])
         value = _rewards(reward[h], n)  # (N, X, A)
@@ -151,7 +152,7 @@ def difference(sets: Sets, rule: Rule, base: Rule) -> float:
     model = sets.centre
     _, Y, A = model.sizes
     low, high = worst_models(sets, rule).values, best_value(sets, base).values
-    later = np.zeros(0)
+    later: Array = np.zeros(0)
     for h in reversed(range(model.horizon)):
         n = len(rule[h])
         both = np.minimum(rule[h], base[h])
@@ -179,7 +180,7 @@ def best_response(
     weights = _weights(worst, [np.ones_like(step) for step in rule])
     own = _weights(worst, rule)
     planned: Rule = []
-    later = np.zeros(0)
+    later: Array = np.zeros(0)
     for h in reversed(range(model.horizon)):
         n = len(rule[h])
         earned = (weights[h][:, :, None] * _rewards(sets.reward.low[h], n)).sum(1)  # (N, A)

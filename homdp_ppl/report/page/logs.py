@@ -185,8 +185,8 @@ def _decisions(policy: GraphPolicy | None) -> Html:
     )
 
 
-def _number(value: float) -> Html:
-    return exact(value) if np.isfinite(value) else text("")
+def _number(value: float | None) -> Html:
+    return text("") if value is None or not np.isfinite(value) else exact(value)
 
 
 def _mark(word: str) -> Html:
