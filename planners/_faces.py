@@ -12,10 +12,12 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.planners._limits import Limits
 from homdp_ppl.planners._lines import Floats, Integers
 from homdp_ppl.precision import Array
 
 MAX_FACES = 200  # per step; beyond, faces after the same observation are merged
+WORK = 4.0  # approximate number of multiplications per entry of a table
 
 
 class Faces(NamedTuple):
@@ -34,14 +36,16 @@ class Faces(NamedTuple):
     drift: Floats  # (X, A)  sum of the probabilities of states and observations, minus 1
 
 
-def faces_of(pomdp: POMDP) -> list[Faces]:
+def faces_of(pomdp: POMDP, limits: Limits) -> list[Faces]:
     """The faces of each step, given the zeros of the model; only maximal sets of states."""
-    H, (X, _, A), split = pomdp.horizon, pomdp.sizes, pomdp.rewards_by_observation
+    H, (X, Y, A), split = pomdp.horizon, pomdp.sizes, pomdp.rewards_by_observation
     steady_moves, found = len(pomdp.transition) == 1, list[Faces]()
     steady = steady_moves and len(pomdp.emission) == 1
     supports, seen = _largest(((pomdp.shows(0) > 0).T & (pomdp.initial > 0))[None, None], split)
     while len(found) < H:
         h = len(found)
+        work = WORK * A * X * (len(supports) * Y + int(supports.sum()) + X)
+        limits.check(work)
         table = cast(Floats, pomdp.moves(h))
         # after the last step all vectors are zero, so any emission will do
         shows = cast(Floats, pomdp.shows_after(min(h + 1, H - 1)))
@@ -59,6 +63,7 @@ def faces_of(pomdp: POMDP) -> list[Faces]:
         moves = restricted(table, states) if steady_moves else []
         drift = _drift(table, shows)
         found.append(Faces(table, shows, states, seen, moves, into.tolist(), drift))
+        limits.spend(work)
         if steady and np.array_equal(following, supports) and np.array_equal(then, seen):
             found += [found[-1]] * (H - len(found) - 1)
         supports, seen = following, then

@@ -20,6 +20,7 @@ from homdp_ppl.precision import Array
 
 # With more distinct sets of possible states, counting stops and uses the complete tree as a bound.
 MANY_SETS = 5_000
+CHUNK = 4_000_000  # entries in memory at once while sets of states are counted
 
 
 SHORT = {"initial": 1, "transition": 3, "emission": 2}  # axes of tables that hold for all steps
@@ -204,31 +205,49 @@ def few_histories(support: Support, horizon: int, limit: int) -> int | None:
 def counted(support: Support, horizon: int) -> Iterator[int]:
     """Yield the numbers of :func:`count_histories` one by one."""
     _, Y, A = support.sizes
-    sets: dict[bytes, tuple[Array, int]] = {}
-    for y in range(Y):
-        _add(sets, support.initial & support.first_shows()[:, y], 1)
+    first = support.initial & support.first_shows().T  # (Y, X)
+    sets, numbers = _merged([first], [np.ones(Y, dtype=object)])
     for h in range(horizon):
-        count = sum(number for _, number in sets.values())
+        count = int(numbers.sum())
         yield count
         if len(sets) > MANY_SETS:
             yield from (count * (A * Y) ** k for k in range(1, horizon - h))
             return
         if h + 1 == horizon:
             return
-        moves, shows = support.moves(h), support.shows_after(h + 1)
-        following: dict[bytes, tuple[Array, int]] = {}
-        for states, number in sets.values():
-            reached = np.any(moves[states], axis=0)  # (A, X)
-            for a in range(A):
-                for y in range(Y):
-                    _add(following, reached[a] & shows[a, :, y], number)
-        sets = following
+        sets, numbers = _onward(sets, numbers, support.moves(h), support.shows_after(h + 1))
 
 
-def _add(sets: dict[bytes, tuple[Array, int]], states: Array, number: int) -> None:
-    if states.any():
-        key = np.packbits(states).tobytes()
-        sets[key] = (states, sets[key][1] + number if key in sets else number)
+def _onward(sets: Array, numbers: Array, moves: Array, shows: Array) -> tuple[Array, Array]:
+    """The distinct sets of possible states after an action and an observation, and their numbers.
+
+    ``numbers`` are Python integers, which cannot overflow.
+    """
+    A, X, Y = shows.shape
+    weights, seen = moves.astype(np.float32).transpose(1, 0, 2), shows.swapaxes(1, 2)
+    found, often = [], []
+    size = max(1, CHUNK // (A * Y * X))
+    for start in range(0, len(sets), size):
+        some = sets[start : start + size]
+        reached = (some.astype(np.float32) @ weights > 0).swapaxes(0, 1)  # (n, A, X)
+        after = (reached[:, :, None] & seen).reshape(-1, X)
+        merged = _merged([after], [np.repeat(numbers[start : start + size], A * Y)])
+        found.append(merged[0])
+        often.append(merged[1])
+    return _merged(found, often) if len(found) > 1 else (found[0], often[0])
+
+
+def _merged(sets: list[Array], numbers: list[Array]) -> tuple[Array, Array]:
+    """Distinct sets of states that are not empty, (n, X), and their added numbers, (n,)."""
+    states, number = np.concatenate(sets), np.concatenate(numbers)
+    some = states.any(1)
+    states, number = states[some], number[some]
+    packed = np.packbits(states, axis=1)
+    keys = np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()
+    _, index, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    total = np.zeros(len(index), dtype=object)
+    np.add.at(total, inverse, number)
+    return states[index], total
 
 
 def generations(support: Support, horizon: int) -> list[Generation]:

@@ -18,6 +18,7 @@ from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.planners._belief_tree import EPSILON, Step
 from homdp_ppl.planners._faces import Faces, restricted
+from homdp_ppl.planners._limits import Limits
 from homdp_ppl.planners._lines import Floats, Integers
 from homdp_ppl.planners._pruning import prune_sums
 
@@ -46,6 +47,7 @@ class Terms(NamedTuple):
     noise: float  # rounding error
     limit: int  # largest number of sums of vectors
     enough: Callable[[float], bool]  # whether the tree is cheaper than this many multiplications
+    limits: Limits  # of time and work
 
 
 class Sums(NamedTuple):
@@ -170,6 +172,7 @@ def _sums(
                 continue
             part, names, where = weighted[a][y][low:high] @ moves[a], np.arange(low, high), corners
             if d != 2 and high - low > 1:  # lines are pruned when they are added
+                terms.limits.check(work + TEST_WORK * d * (high - low))
                 kept = prune_sums(part, zero, corners, share)
                 part, names, where = part.take(kept.left, 0), names.take(kept.left), kept.points
                 lost, work = lost + kept.loss, work + kept.work
@@ -187,6 +190,7 @@ def _sums(
             sums = len(vectors) + size if d == 2 else len(vectors) * size
             if terms.enough(work + TEST_WORK * d * sums):
                 raise Enough
+            terms.limits.check(work + TEST_WORK * d * sums)
             if sums > terms.limit:
                 raise _too_many(terms, len(vectors), size)
             kept = prune_sums(vectors, part, np.concatenate([points, where]), share)
@@ -211,6 +215,7 @@ def _united(sums: Sums, reward: Floats | None, work: float, terms: Terms) -> Uni
     if reward is not None:
         united = united + reward.T[action]
     seeds = np.concatenate(sums.points)
+    terms.limits.check(work + TEST_WORK * d * len(united))
     kept = prune_sums(united - tie * action[:, None], np.zeros((1, d)), seeds, eps)
     names = kept.left
     return Union(

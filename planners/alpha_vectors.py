@@ -24,10 +24,13 @@ from homdp_ppl.core.pomdp_validation import validated
 from homdp_ppl.errors import PlanningError
 from homdp_ppl.planners._belief_tree import Following, Step, climb, first_level, reaches
 from homdp_ppl.planners._faces import faces_of
+from homdp_ppl.planners._limits import Limits, StoppedError, limited, time_problems
 from homdp_ppl.planners._lines import Integers
+from homdp_ppl.planners._search import Search
 from homdp_ppl.planners._vector_backup import Enough, Terms, Vectors, back
 
 TOLERANCE = 1e-9  # default, for rewards in [0, 1]
+MAX_VECTORS = 200_000  # default
 LEAST_WORK = 100_000.0  # smallest number of multiplications of a step
 TREE_TIES = 0.1  # share of the tolerance for ties between actions in the tree
 NOISE = 1e-13  # rounding error of vectors of size one: smaller gains are ignored
@@ -39,53 +42,73 @@ class AlphaVectors:
 
     tolerance: float | None
     max_vectors: int
+    time_limit: float | None = None
 
     def __call__(self, pomdp: POMDP, *, allowed: Allowed | None = None) -> Plan:
         """Plan for a model; a restriction of the actions raises PlanningError."""
         began = perf_counter()
         refuse_allowed("alpha_vectors", allowed)
-        given = validated(pomdp, "alpha_vectors")
-        unit = float(np.abs(given.reward).max()) or 1.0
-        model, H = given._replace(reward=given.reward / unit), given.horizon
-        tolerated = inside_gap(self.tolerance, None, TOLERANCE, float(given.scale), H) / unit
-        X, _, A = model.sizes
-        faces, tree, steps = faces_of(model), [first_level(model)], list[Step]()
-        vectors = Vectors(np.zeros((1, X)), np.zeros(1, np.int64), 0.0, [0, 1], 0.0, 0.0)
-        for h in reversed(range(1, H)):
-            enough = partial(reaches, tree, h, model, len(vectors.alphas))
-            if enough(max(LEAST_WORK, vectors.work)):
-                break
-            noise = NOISE * max(1.0, float(np.abs(vectors.alphas).max()))
-            budget = max(0.0, tolerated - vectors.loss) / h
-            terms = Terms(h, budget, noise, self.max_vectors, enough)
+        model = validated(pomdp, "alpha_vectors")
+        with limited(self.time_limit) as limits:
             try:
-                step, vectors = back(faces[h], model, vectors, terms)
-            except Enough:
-                break
-            steps.insert(0, step)
-        depth = H - len(steps)
-        tie = min(TIE * H, TREE_TIES * max(0.0, tolerated - vectors.loss) / depth)
-        following = Following(vectors.alphas, vectors.seen, vectors.level)
-        start, value, lost, first = climb(tree, depth, model, following, tie)
-        policy = _policy(start, first + steps, A)
-        sizes = [0, *(len(action) for action, _ in steps)]
-        numbers = {
-            "vectors": sum(sizes),
-            "largest": max(sizes),
-            "tree": depth,
-            "seconds": perf_counter() - began,
-        }
-        return make_plan(
-            policy,
-            float(given.to_user(unit * value)),
-            float(given.to_user(unit * (value + vectors.loss + lost))),
-            given,
-            "alpha_vectors",
-            **numbers,
-        )
+                return solved(model, self.tolerance, self.max_vectors, limits)
+            except (KeyboardInterrupt, StoppedError):
+                search = Search(model, 0.0, limits)  # only its first bounds are used
+                return search.plan("alpha_vectors", perf_counter() - began)
 
 
-def alpha_vectors(tolerance: float | None = None, max_vectors: int = 200_000) -> AlphaVectors:
+def solved(given: POMDP, tolerance: float | None, max_vectors: int, limits: Limits) -> Plan:
+    """The plan for a validated model; raises StoppedError at a limit.
+
+    The other parameters are those of :func:`alpha_vectors`.
+    """
+    began = perf_counter()
+    unit = float(np.abs(given.reward).max()) or 1.0
+    model, H = given._replace(reward=given.reward / unit), given.horizon
+    tolerated = inside_gap(tolerance, None, TOLERANCE, float(given.scale), H) / unit
+    X, _, A = model.sizes
+    faces, tree, steps = faces_of(model, limits), [first_level(model)], list[Step]()
+    vectors = Vectors(np.zeros((1, X)), np.zeros(1, np.int64), 0.0, [0, 1], 0.0, 0.0)
+    for h in reversed(range(1, H)):
+        enough = partial(reaches, tree, h, model, len(vectors.alphas))
+        if enough(max(LEAST_WORK, vectors.work)):
+            break
+        noise = NOISE * max(1.0, float(np.abs(vectors.alphas).max()))
+        budget = max(0.0, tolerated - vectors.loss) / h
+        terms = Terms(h, budget, noise, max_vectors, enough, limits)
+        try:
+            step, vectors = back(faces[h], model, vectors, terms)
+        except Enough:
+            break
+        limits.spend(vectors.work)
+        steps.insert(0, step)
+    depth = H - len(steps)
+    tie = min(TIE * H, TREE_TIES * max(0.0, tolerated - vectors.loss) / depth)
+    following = Following(vectors.alphas, vectors.seen, vectors.level)
+    start, value, lost, first = climb(tree, depth, model, following, tie)
+    policy = _policy(start, first + steps, A)
+    sizes = [0, *(len(action) for action, _ in steps)]
+    numbers = {
+        "vectors": sum(sizes),
+        "largest": max(sizes),
+        "tree": depth,
+        "seconds": perf_counter() - began,
+    }
+    return make_plan(
+        policy,
+        float(given.to_user(unit * value)),
+        float(given.to_user(unit * (value + vectors.loss + lost))),
+        given,
+        "alpha_vectors",
+        **numbers,
+    )
+
+
+def alpha_vectors(
+    tolerance: float | None = None,
+    max_vectors: int = MAX_VECTORS,
+    time_limit: float | None = None,
+) -> AlphaVectors:
     """A planner that is exact up to a certified tolerance.
 
     Suitable for long horizons with few states, or with many states and known zeros.
@@ -93,6 +116,9 @@ def alpha_vectors(tolerance: float | None = None, max_vectors: int = 200_000) ->
     ``plan.value`` is the value of the policy, and ``upper - value`` is at most the tolerance plus
     floating-point rounding. After an observation that is impossible in the model, the policy
     follows the best vector for the predicted belief.
+
+    At the time limit or after Ctrl-C, the plan is the best policy that repeats one action, with the
+    fast informed bound as ``upper``. Use auto or bounded_search for better bounds in a given time.
 
     Parameters
     ----------
@@ -102,6 +128,8 @@ def alpha_vectors(tolerance: float | None = None, max_vectors: int = 200_000) ->
     max_vectors
         The largest number of sums of vectors to compare at once. If a step needs more, planning
         raises PlanningError.
+    time_limit
+        Stop after this many seconds. Default: no limit.
 
     Examples
     --------
@@ -114,10 +142,10 @@ def alpha_vectors(tolerance: float | None = None, max_vectors: int = 200_000) ->
         PlanningError,
         "alpha_vectors",
         number_problems(tolerance=0.0 if tolerance is None else tolerance)
-        + count_problems(1, max_vectors=max_vectors),
+        + count_problems(1, max_vectors=max_vectors)
+        + time_problems(time_limit),
     )
-
-    return AlphaVectors(tolerance, max_vectors)
+    return AlphaVectors(tolerance, max_vectors, time_limit)
 
 
 def _policy(start: Integers, steps: list[Step], actions: int) -> GraphPolicy:

@@ -36,7 +36,7 @@ from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.planners._cells import BLIND, UNSEEN, Spread, spread
 from homdp_ppl.planners._splitting import contributions, look_ahead, split
 from homdp_ppl.planners.alpha_vectors import alpha_vectors
-from homdp_ppl.planners.auto import FEW_STATES, auto
+from homdp_ppl.planners.auto import auto
 from homdp_ppl.precision import Array
 
 FIRST = 4  # initial number of cells, of equal mass
@@ -44,6 +44,7 @@ GAP = 1e-2  # default, for rewards in [0, 1]
 INNER = 0.1  # gap of the finite planner, as a share of the requested gap
 COPIES = 9  # numbers in memory per point and kind of state; measured with 2 to 8 kinds
 PLAIN = 1e-4  # gap of the finite planner if no gap is requested
+FEW_STATES = 2  # the upper envelope of alpha-vectors is a one-dimensional hull
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
+from homdp_ppl.core.sparsity import sparse_if_large
 from homdp_ppl.errors import PlanningError, PolicyError, Problem
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array
@@ -77,15 +80,18 @@ def alphas_of(policy: GraphPolicy, pomdp: POMDP, by_step: list[Array] | None = N
     remedy = "Use a shorter horizon, or a policy with fewer nodes."
     require_memory(PlanningError, "policy_alphas", "policy", got, NUMBER * nodes * width, remedy)
     alphas: list[Array] = [np.zeros(0)] * len(by_step)
+    moves: list[Any] = []
     for h in reversed(range(pomdp.horizon)):
         here = by_step[h]
+        if h + 1 < pomdp.horizon and (not moves or len(pomdp.transition) > 1):
+            moves = [sparse_if_large(pomdp.moves(h)[:, a]) for a in range(A)]
         alpha = _rewards(policy.probabilities[here], pomdp, h)  # (N, X) or (N, Y, X)
         if h + 1 < pomdp.horizon:
             later, following = by_step[h + 1], alphas[h + 1]
             step = max(1, CHUNK // (A * Y * X))
             for start in range(0, len(here), step):
                 some = here[start : start + step]
-                onward = _continue(policy, pomdp, h, some, later, following)
+                onward = _continue(policy, pomdp, h, moves, some, (later, following))
                 alpha[start : start + step] += onward if alpha.ndim == 2 else onward[:, None]
         alphas[h] = alpha
     return alphas
@@ -107,12 +113,21 @@ def _rewards(chances: Array, pomdp: POMDP, h: int) -> Array:
 
 
 def _continue(
-    policy: GraphPolicy, pomdp: POMDP, h: int, nodes: Array, later: Array, following: Array
+    policy: GraphPolicy,
+    pomdp: POMDP,
+    h: int,
+    moves: list[Any],
+    nodes: Array,
+    next_step: tuple[Array, Array],
 ) -> Array:
-    """Expected alpha-vectors of the next step, (nodes, X)."""
+    """Expected alpha-vectors of the next step, (nodes, X).
+
+    ``moves`` are the transitions of each action, ``next_step`` the nodes of the next step and their
+    vectors.
+    """
     X, _, A = pomdp.sizes
+    later, following = next_step
     onward = np.zeros((len(nodes), X))
-    moves = pomdp.moves(h)
     for action in range(A):
         chance = policy.probabilities[nodes, action]
         taken = np.flatnonzero(chance > 0)
@@ -123,5 +138,5 @@ def _continue(
         hoped = np.einsum(
             "nyx,xy->nx", after_observations(following, places), pomdp.shows(h + 1, action)
         )  # sum_y O(y|x', a) alpha(x')
-        onward[taken] += chance[taken, None] * (hoped @ moves[:, action].T)
+        onward[taken] += chance[taken, None] * (hoped @ moves[action].T)
     return onward

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.core.checked import checked
+from homdp_ppl.core.clue_building import hindsight_counts, zero_counts
 from homdp_ppl.core.episode import Episode, missing_value
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.form import Form
@@ -29,7 +30,7 @@ Names: TypeAlias = tuple[tuple[str, ...], ...]
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=["transition", "emission", "initial", "rewards"],
+    data_fields=["transition", "emission", "initial", "rewards", "hindsight"],
     meta_fields=["names"],
 )
 @dataclass(frozen=True, eq=False)
@@ -52,6 +53,8 @@ class Counts:
     names: Names | None = None  # of states, observations and actions, if they are known
     initial: Array | None = None  # (X,)       n(x_1); None if first states were not counted
     rewards: RewardCounts | None = None  # of recorded rewards; None if rewards are known
+    # of labels and of what was revealed, by table; None if the declaration has neither
+    hindsight: dict[str, Array] | None = None
 
     @classmethod
     @checked
@@ -63,7 +66,9 @@ class Counts:
             for shape in (form.transition, form.emission, form.initial)
         )
         rewards = None if form.reward is None else RewardCounts.zero(form.reward)
-        return cls(transition, emission, model.spaces.names, initial, rewards)
+        hindsight = form.hindsight
+        further = zero_counts(hindsight) if hindsight is not None and hindsight.matters else None
+        return cls(transition, emission, model.spaces.names, initial, rewards, further)
 
     @classmethod
     @checked
@@ -89,6 +94,7 @@ class Counts:
             zero.names,
             _incremented(np.zeros(model.form.initial, dtype=np.int64), starts, traced=False),
             rewards,
+            hindsight_counts(batch, batch.revealed, model.form),
         )
 
     def __add__(self, other: Counts) -> Counts:
@@ -122,11 +128,16 @@ class Counts:
             self.names or other.names,
             self.initial + other.initial if both else None,  # type: ignore[operator]
             None if self.rewards is None or other.rewards is None else self.rewards + other.rewards,
+            _added(self.hindsight, other.hindsight),
         )
 
     @checked
     def add(self, episode: Episode) -> Counts:
         """These counts plus one episode; can be traced, then without validation."""
+        if self.hindsight is not None:
+            got, expected = "labels or a mechanism of reveals", "episodes whose states are revealed"
+            remedy = "Count episodes with homdp.counts(episodes)."
+            raise DataError("counts", [Problem("episode", got, expected, remedy)])
         traced = isinstance(self.transition, jax.Array) or isinstance(episode.states, jax.Array)
         if not traced:
             _check_indices(self, episode)
@@ -162,6 +173,13 @@ class Counts:
     def visits(self) -> Array:
         """n(x) at steps 1..H, with the axes of the emission table except the last."""
         return self.emission.sum(-1)
+
+
+def _added(one: dict[str, Array] | None, other: dict[str, Array] | None) -> dict[str, Array] | None:
+    """The sums of counts by table; None if some were not counted."""
+    if one is None or other is None:
+        return None
+    return {name: table + other[name] for name, table in one.items()}
 
 
 def _with_rewards(counts: RewardCounts | None, episode: Episode) -> RewardCounts | None:

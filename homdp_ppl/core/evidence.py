@@ -7,11 +7,15 @@ stored once, with their number.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
+from homdp_ppl.core.clue_building import clues_of, hindsight_counts
+from homdp_ppl.core.clues import Clues, joined
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.form import Form
@@ -49,7 +53,7 @@ class Gaps(NamedTuple):
     actions: Array  # (S, G + 1)   the action before each hidden state, and after the last one
     seen: Array  # (S, G)       the observation of each hidden state
     clue: Array  # (S, G)       what else is known of each hidden state: a row of ``clues``
-    clues: Array  # (E, X)       likelihood of each clue given the state
+    clues: Clues  # E            the distinct clues
 
     @property
     def hidden(self) -> int:
@@ -68,7 +72,8 @@ class Gaps(NamedTuple):
             for name, value in self._asdict().items()
             if name != "clues"
         }
-        return Gaps(**parts, clues=self.clues)
+        clues = self.clues.padded(_power_of_two(len(self.clues.label)))
+        return Gaps(**parts, clues=clues)
 
 
 class Evidence:
@@ -82,33 +87,46 @@ class Evidence:
         The distinct gaps.
     episodes
         The number of episodes.
+    origin
+        The episode and the first step, from 0, of one of each of the equal gaps, (S, 2); None if
+        the evidence was added up.
     """
 
-    def __init__(self, counts: Counts, gaps: Gaps, episodes: int) -> None:
-        self.counts, self.gaps, self.episodes = counts, gaps, episodes
+    def __init__(
+        self, counts: Counts, gaps: Gaps, episodes: int, origin: Array | None = None
+    ) -> None:
+        self.counts, self.gaps, self.episodes, self.origin = counts, gaps, episodes, origin
 
     @classmethod
-    def of(cls, episodes: Episodes, model: HasTables) -> Evidence:
+    def of(
+        cls, episodes: Episodes, model: HasTables, known_rewards: Array | None = None
+    ) -> Evidence:
         """The evidence of validated episodes.
+
+        Parameters
+        ----------
+        episodes
+            The episodes.
+        model
+            A declaration or its spaces.
+        known_rewards
+            The rewards in the user's units, (H, X, Y|1, A). If they are given, recorded rewards are
+            evidence of hidden states.
 
         Raises
         ------
         DataError
-            If actions of episodes with gaps may depend on latent states, or if rewards are random.
+            If actions of episodes with gaps may depend on latent states.
         """
         if episodes.behaviour == SAW_STATES:
             got = f"missing states, and the behaviour {SAW_STATES!r}"
             problem = Problem("behaviour", got, "actions that depend on observations", LIKELIHOOD)
             raise DataError("episodes", [problem])
-        if model.form.reward is not None:
-            expected = "all states revealed, because recorded rewards are evidence of hidden states"
-            remedy = "Leave out these episodes, or declare the mean rewards as known."
-            problem = Problem("rewards", "random rewards, and missing states", expected, remedy)
-            raise DataError("episodes", [problem])
         present = np.arange(episodes.horizon + 1) <= episodes.length[:, None]
         known = episodes.revealed & present
         counts = _counts(episodes, known, model)
-        return cls(counts, _gaps(episodes, known, present, model), len(episodes))
+        gaps, origin = _gaps(episodes, known, present, model, known_rewards)
+        return cls(counts, gaps, len(episodes), origin)
 
     @property
     def steps(self) -> int:
@@ -121,11 +139,9 @@ class Evidence:
     @cached_property
     def data(self) -> tuple[Counts, Gaps]:
         """Counts and padded gaps as plain arrays, for compiled functions."""
-        numbers: dict[str, Any] = {
-            name: np.asarray(getattr(self.counts, name), dtype=np.float64)
-            for name in ("transition", "emission", "initial")
-        }
-        return Counts(**numbers), self.gaps.padded()
+        counts = replace(self.counts, names=None)
+        plain = jax.tree.map(lambda table: np.asarray(table, dtype=np.float64), counts)
+        return plain, self.gaps.padded()
 
     def __add__(self, other: Evidence | Counts) -> Evidence:
         """Evidence of disjoint episodes of the same model."""
@@ -155,23 +171,31 @@ def _counts(episodes: Episodes, known: Array, model: HasTables) -> Counts:
         table = np.zeros(np.shape(getattr(zero, name)), dtype=np.int64)
         np.add.at(table, tuple(np.broadcast_to(part, used.shape)[used] for part in index), 1)
         counted[name] = table
-    return Counts(**counted, names=zero.names)
+    rewards = zero.rewards
+    if rewards is not None and episodes.rewards is not None:
+        played = episodes.states, episodes.observations, episodes.actions
+        recorded = taken & known[:, :-1] & np.asarray(episodes.rewards_known)
+        rewards = rewards.add(*played, episodes.rewards, recorded)
+    further = hindsight_counts(episodes, known, model.form)
+    return Counts(**counted, names=zero.names, rewards=rewards, hindsight=further)
 
 
-def _gaps(episodes: Episodes, known: Array, present: Array, model: HasTables) -> Gaps:
-    """The distinct gaps of episodes."""
+def _gaps(
+    episodes: Episodes,
+    known: Array,
+    present: Array,
+    model: HasTables,
+    known_rewards: Array | None,
+) -> tuple[Gaps, Array]:
+    """The distinct gaps of episodes, and where one of each begins."""
     X, Y, A = model.form.sizes
     N, H = episodes.actions.shape
-    ends = model.spaces.ends
-    clues = np.ones((1, X)) if not ends.any() else np.stack([np.ones(X), ends.astype(float)])
-    informed = np.zeros((N, H + 1), dtype=int)  # the row of clues of each state
-    if ends.any():
-        over = np.flatnonzero(episodes.ended == "terminal")
-        informed[over, episodes.length[over]] = 1
     hidden = present & ~known
+    ends = model.spaces.ends
+    clues, clue, informative = clues_of(episodes, model.form, ends, hidden, known_rewards)
     # the state after the last action has no observation: without a clue, it can be left out
     last = np.arange(N), episodes.length
-    hidden[last] &= informed[last] > 0
+    hidden[last] &= informative[last]
     edge = np.pad(hidden, ((0, 0), (1, 1))).astype(int)
     begins, stops = (np.argwhere(np.diff(edge, axis=1) == sign) for sign in (1, -1))
     episode, first = begins.T
@@ -199,9 +223,10 @@ def _gaps(episodes: Episodes, known: Array, present: Array, model: HasTables) ->
             after=np.where(follows, episodes.states[episode, np.minimum(next_step, H)], X),
             actions=actions,
             seen=np.where(inside, sight[rows, at], 0),
-            clue=np.where(inside, informed[rows, at], 0),
+            clue=np.where(inside, clue[rows, at], 0),
             clues=clues,
-        )
+        ),
+        begins,
     )
 
 
@@ -209,23 +234,34 @@ def _by_step(form: Form) -> bool:
     return form.moves_by_step or form.shows_by_step
 
 
-def _distinct(gaps: Gaps) -> Gaps:
-    """Gaps with equal ones joined, in a fixed order."""
+def _distinct(gaps: Gaps, begins: Array) -> tuple[Gaps, Array]:
+    """Gaps with equal ones joined, in a fixed order, and where one of each begins."""
     number, *columns, clues = gaps
     if not len(number):
-        return gaps
+        return gaps, begins
     flat = np.concatenate([c.reshape(len(number), -1) for c in columns], axis=1)
     _, index, inverse = np.unique(flat, axis=0, return_index=True, return_inverse=True)
     joined = np.bincount(inverse.ravel(), weights=number).astype(np.int64)
-    return Gaps._make([joined, *(c[index] for c in columns), clues])
+    return Gaps._make([joined, *(c[index] for c in columns), clues]), begins[index]
 
 
 def _joined(one: Gaps, other: Gaps) -> Gaps:
     """The gaps of two sets of episodes of the same model."""
     G = max(one.seen.shape[1], other.seen.shape[1])
-    both = (_widened(one, G), _widened(other, G))
+    clues, *places = joined(one.clues, other.clues)
+    both = [
+        _widened(gaps._replace(clue=_remapped(gaps, place)), G)
+        for gaps, place in zip((one, other), places, strict=True)
+    ]
     columns = [np.concatenate(pair) for pair in zip(*(gaps[:-1] for gaps in both), strict=True)]
-    return _distinct(Gaps._make([*columns, one.clues]))
+    number = len(columns[0])
+    return _distinct(Gaps._make([*columns, clues]), np.zeros((number, 2), dtype=int))[0]
+
+
+def _remapped(gaps: Gaps, place: Array) -> Array:
+    """The clues of hidden states among other clues; 0 after the end of a gap."""
+    inside = np.arange(gaps.clue.shape[1]) < gaps.length[:, None]
+    return np.where(inside, place[gaps.clue], 0)
 
 
 def _widened(gaps: Gaps, hidden: int) -> Gaps:

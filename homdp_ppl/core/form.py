@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from homdp_ppl.core.hindsight_form import HindsightForm
 from homdp_ppl.core.reward_form import RewardForm
 from homdp_ppl.precision import Array, namespace
 
@@ -36,6 +37,7 @@ class Form(NamedTuple):
     transition: tuple[int, ...]  # (X, A, X) or (H, X, A, X)
     emission: tuple[int, ...]  # (X, Y), (A + 1, X, Y) or (H, A + 1 or 1, X, Y)
     reward: RewardForm | None = None  # of random rewards; None if rewards are known
+    hindsight: HindsightForm | None = None  # of labels and of the mechanism of reveals
 
     @property
     def tables(self) -> tuple[tuple[int, ...], ...]:

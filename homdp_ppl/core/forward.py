@@ -35,12 +35,23 @@ class Rows:
         Tables; extra leading axes are candidates.
     form
         Their form without candidates.
+    clues
+        The likelihood of each clue given the state, (E, ..., X). By default, the part of it that
+        depends on no parameter.
     """
 
-    def __init__(self, initial: Array, transition: Array, emission: Array, form: Form) -> None:
+    def __init__(
+        self,
+        initial: Array,
+        transition: Array,
+        emission: Array,
+        form: Form,
+        clues: Array | None = None,
+    ) -> None:
         xp = self._xp = namespace(initial, transition, emission)
         full_T, full_O = form.full(transition, emission)
         self.form = form
+        self.clues = None if clues is None else xp.asarray(clues)
         self.initial = initial  # (..., X)
         self.moves = xp.moveaxis(full_T, (-4, -2), (0, 1))  # (H, A, ..., X, X)
         self.into = xp.moveaxis(self.moves, -1, 2)  # (H, A, X', ..., X)
@@ -82,11 +93,13 @@ class Rows:
     def likelihood(self, gaps: Gaps, g: Array | int) -> Array:
         """The likelihood of the observation and the clue of hidden state g, (S, ..., X)."""
         xp, Y = self._xp, self.shows.shape[2]
-        y, clue = gaps.seen[:, g], gaps.clues[gaps.clue[:, g]]
+        given = gaps.clues.known if self.clues is None else self.clues
+        y, clue = gaps.seen[:, g], given[gaps.clue[:, g]]
         h = xp.minimum(gaps.step + g, len(self.shows) - 1)
         a = gaps.actions[:, g] if self.form.answers_action else xp.zeros_like(gaps.step)
         shows = self.shows[h, a, xp.minimum(y, Y - 1)]
-        clue = clue.reshape(len(clue), *(1,) * (shows.ndim - 2), clue.shape[-1])
+        if clue.ndim == 2:  # the same for all candidates
+            clue = clue.reshape(len(clue), *(1,) * (shows.ndim - 2), clue.shape[-1])
         return xp.where(_column(y == Y, shows.ndim - 1), 1.0, shows) * clue
 
     def end(self, gaps: Gaps) -> Array:
@@ -148,6 +161,20 @@ def log_likelihood_of_gaps(rows: Rows, gaps: Gaps) -> Array:
     log = messages(rows, gaps).log_probability
     often = _column(gaps.number, log.ndim - 1)
     return xp.where(often > 0, often * xp.where(often > 0, log, 0.0), 0.0).sum(0)
+
+
+def first_impossible(rows: Rows, gaps: Gaps) -> Array:
+    """The first hidden state of each gap that has no possible value, (S,); -1 if there is none.
+
+    If the state after a gap is impossible, this is the number of hidden states of the gap.
+    """
+    found = messages(rows, gaps)
+    G = gaps.seen.shape[1]
+    inside = np.arange(G) < gaps.length[:, None]
+    empty = (found.forward.sum(-1).T <= 0) & inside  # (S, G)
+    after = np.where(found.final.sum(-1) <= 0, gaps.length, -1)
+    step: Array = np.where(empty.any(1), empty.argmax(1), after)
+    return step
 
 
 def log_probability_of_counts(seen: Array, chance: Array) -> Array:

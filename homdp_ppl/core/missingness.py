@@ -2,8 +2,9 @@
 
 If a coin decides which states are revealed, then reveal patterns can be exchanged between episodes
 of equal length. The test compares, at every step, how often the state was revealed after each
-observation and with each action, with what such exchanges would give. It is valid for coins per
-step and per episode.
+observation and with each action, and after each pair of observations, with what such exchanges
+would give. Pairs show reveals that depend on the state: an observation that agrees with the one
+before is probably right. The test is valid for coins per step and per episode.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.hindsight_form import HindsightForm
 from homdp_ppl.core.spaces import Spaces, names_of
 from homdp_ppl.errors import HindsightWarning
 from homdp_ppl.precision import Array
@@ -33,7 +35,9 @@ class Association(NamedTuple):
     otherwise: float  # of states revealed at the same steps with other outcomes
 
 
-def association(episodes: Episodes, spaces: Spaces) -> Association | None:
+def association(
+    episodes: Episodes, spaces: Spaces, hindsight: HindsightForm | None = None
+) -> Association | None:
     """Test whether reveals depend on observations and actions; None if there are too few data.
 
     Parameters
@@ -42,33 +46,32 @@ def association(episodes: Episodes, spaces: Spaces) -> Association | None:
         Validated episodes of finite spaces.
     spaces
         Their spaces.
+    hindsight
+        The form of declared hindsight: whether labels are revealed instead of states.
     """
+    items = (hindsight or HindsightForm()).items(episodes)
     _, Y, A, H = spaces.sizes
     if H * (Y + A) > LARGEST or not isinstance(spaces.observations, tuple):
         return None
-    score, spread = np.zeros(H * (Y + A)), np.zeros((H * (Y + A), H * (Y + A)))
-    seen, with_outcome = np.zeros((2, H, Y + A)), np.zeros((H, Y + A))
+    pairs = H * (Y + A + Y**2) <= LARGEST and H > 1
+    F = Y + A + (Y**2 if pairs else 0)
+    score, spread = np.zeros(H * F), np.zeros((H * F, H * F))
+    seen, with_outcome = np.zeros((2, H, F)), np.zeros((H, F))
     tested = False
     for length in np.unique(episodes.length):
         rows = np.flatnonzero(episodes.length == length)
         if len(rows) < FEWEST or not length:
             continue
         tested = True
-        known = episodes.revealed[rows, :length].astype(float)  # (N, L)
-        happened = np.concatenate(
-            [
-                np.eye(Y)[episodes.observations[rows, :length]],
-                np.eye(A)[episodes.actions[rows, :length]],
-            ],
-            axis=-1,
-        )  # (N, L, Y + A)
-        used = np.zeros((H, Y + A), dtype=bool)
+        known = items[rows, :length].astype(float)  # (N, L)
+        happened = _happened(episodes[rows], int(length), (Y, A), pairs)  # (N, L, F)
+        used = np.zeros((H, F), dtype=bool)
         used[:length] = True
         centred = known - known.mean(0)
         score[used.ravel()] += np.einsum("nl,nlf->lf", centred, happened).ravel()
-        moved = np.repeat(np.cov(known.T, ddof=0).reshape(length, length), Y + A, axis=0)
+        moved = np.repeat(np.cov(known.T, ddof=0).reshape(length, length), F, axis=0)
         features = happened.reshape(len(rows), -1)
-        both = np.repeat(moved, Y + A, axis=1) * np.cov(features.T, ddof=0)
+        both = np.repeat(moved, F, axis=1) * np.cov(features.T, ddof=0)
         spread[np.ix_(used.ravel(), used.ravel())] += both * len(rows) ** 2 / (len(rows) - 1)
         with_outcome[:length] += happened.sum(0)
         seen[0, :length] += np.einsum("nl,nlf->lf", known, happened)
@@ -82,9 +85,23 @@ def association(episodes: Episodes, spaces: Spaces) -> Association | None:
     return Association(float(chi2.sf(statistic, int(kept.sum()))), *extreme)
 
 
-def warn_of_association(episodes: Episodes, spaces: Spaces) -> None:
+def _happened(episodes: Episodes, length: int, sizes: tuple[int, int], pairs: bool) -> Array:
+    """Indicators of observations, actions and pairs of observations, (N, L, F)."""
+    Y, A = sizes
+    seen = np.eye(Y)[episodes.observations[:, :length]]
+    parts = [seen, np.eye(A)[episodes.actions[:, :length]]]
+    if pairs:
+        both = np.zeros((*seen.shape, Y))
+        both[:, 1:] = seen[:, :-1, :, None] * seen[:, 1:, None, :]
+        parts.append(both.reshape(*seen.shape[:2], Y * Y))
+    return np.concatenate(parts, axis=-1)
+
+
+def warn_of_association(
+    episodes: Episodes, spaces: Spaces, hindsight: HindsightForm | None = None
+) -> None:
     """Warn if reveals depend on observations or actions; false-alarm rate 1e-4."""
-    found = association(episodes, spaces)
+    found = association(episodes, spaces, hindsight)
     if found is not None and found.p_value < LEVEL:
         warnings.warn(
             f"Which states are revealed depends on what was seen or done: {found.share:.0%} after "
@@ -108,6 +125,8 @@ def _extreme(
     Y = len(spaces.observations)
     names = [f"the observation {name!r}" for name in names_of(spaces.observations)]
     names += [f"the action {name!r}" for name in spaces.actions]
+    seen_names = names_of(spaces.observations)
+    names += [f"the observation {y!r} after {x!r}" for x in seen_names for y in seen_names]
     possible = with_outcome[:, :Y].sum(1)  # episodes at each step
     other = possible.sum() - with_outcome[:, f].sum()
     revealed = seen[0, :, f].sum()

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from homdp_ppl.core.hindsight_form import HINDSIGHT, LABEL, LAST
 from homdp_ppl.core.spaces import Spaces, kernel_of, names_of
 from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array
@@ -113,6 +114,8 @@ def entry_name(where: str, index: Any, shape: tuple[int, ...], spaces: Spaces) -
     """
     if where == "reward":
         return reward_entry(tuple(index), shape, spaces)
+    if where in HINDSIGHT:
+        return _hindsight_entry(where, tuple(index), shape, spaces)
     kernel = kernel_of(where)
     extra = len(shape) - RANKS[kernel]
     leading = LEADING[kernel][len(LEADING[kernel]) - extra :]
@@ -134,6 +137,22 @@ def reward_entry(index: tuple[int, ...], shape: tuple[int, ...], spaces: Spaces)
     steps = (f"step {h + 1}",) if shape[0] > 1 else ()
     seen = (names_of(spaces.observations)[y],) if shape[2] > 1 else ()
     return ", ".join((*steps, names_of(spaces.states)[x], *seen, spaces.actions[a]))
+
+
+def _hindsight_entry(
+    where: str, index: tuple[int, ...], shape: tuple[int, ...], spaces: Spaces
+) -> str:
+    """The names of a row of a table of labels or of the mechanism."""
+    X, Y, A = names_of(spaces.states), names_of(spaces.observations), spaces.actions
+    if where == LABEL:
+        return ", ".join((X[index[0]], *(f"label {z}" for z in index[1:])))
+    end = where == LAST
+    words = ["after the last action"] if end else []
+    axes = zip(index[: 2 if end else 4], shape, (None, X, Y, A), strict=False)
+    for k, size, names in axes:
+        if size > 1:
+            words.append(f"step {k + 1}" if names is None else names[k])
+    return ", ".join(words)
 
 
 def normalised(rows: Array) -> Array:

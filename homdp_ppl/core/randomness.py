@@ -11,6 +11,7 @@ import numpy as np
 from homdp_ppl.errors import DataError, Problem, TracedError, shown
 from homdp_ppl.precision import Array, namespace
 
+HINDSIGHT = 2**32 - 3  # the number of the key for labels and reveals, under that for rewards
 REWARDS = 2**32 - 2  # the number of the world's key for rewards; steps have smaller numbers
 
 
@@ -46,6 +47,11 @@ def reward_key(world_key: Array) -> Array:
     Rewards have keys of their own: random rewards change nothing else in an episode.
     """
     return jax.random.fold_in(world_key, REWARDS)
+
+
+def hindsight_key(reward: Array) -> Array:
+    """The key of what hindsight shows of an episode, from the key of its rewards."""
+    return jax.random.fold_in(reward, HINDSIGHT)
 
 
 def choose(row: Array, uniform: Array | float) -> Array:

@@ -20,6 +20,7 @@ from homdp_ppl.core.randomness import (
     Noise,
     as_keys,
     choose,
+    hindsight_key,
     is_key,
     noise,
     number_of_keys,
@@ -44,6 +45,9 @@ class Playable(Protocol):
 
     def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episodes:
         """Simulate one episode per key; ``actions`` are uniform numbers for random actions."""
+
+    def reveal(self, keys: Array, episodes: Episodes) -> Episodes:
+        """Simulated episodes as hindsight shows them; the keys are those of the episodes."""
 
 
 def play(pomdp: POMDP, policy: GraphPolicy, noise: Noise) -> Episode:
@@ -111,6 +115,12 @@ def _split(key: Array) -> tuple[Array, Array]:
 
 
 @in_x64
+def hindsight_keys(keys: Array) -> Array:
+    """The keys of what hindsight shows of episodes, from the keys of the episodes."""
+    return jax.vmap(lambda key: hindsight_key(reward_key(_split(key)[0])))(keys)
+
+
+@in_x64
 def reward_keys(keys: Array) -> Array:
     """The keys of the rewards of episodes, from the keys of the episodes."""
     return jax.vmap(lambda key: reward_key(_split(key)[0]))(keys)
@@ -118,7 +128,10 @@ def reward_keys(keys: Array) -> Array:
 
 @in_x64
 def rollout(key: Array, world: Playable, policy: Policy) -> Any:  # Episode or Episodes
-    """Simulate a policy in a world; finished episodes contain the latent states.
+    """Simulate a policy in a world; finished episodes contain what hindsight reveals.
+
+    These are the latent states, unless the declaration has labels, which are revealed instead, or
+    says which states are revealed.
 
     Parameters
     ----------
@@ -154,13 +167,15 @@ def rollout(key: Array, world: Playable, policy: Policy) -> Any:  # Episode or E
     if keys.ndim > 1:
         got, expected = f"keys of shape {keys.shape}", "one key, or a one-dimensional array of keys"
         raise DataError("rollout", [Problem("key", got, expected, "Pass keys.reshape(-1).")])
-    episodes = rollout_many(keys.reshape(-1), world, policy)
-    return episodes if keys.ndim else episodes[0]
+    keys, single = keys.reshape(-1), not keys.ndim
+    played = rollout_many(keys, world, policy)
+    episodes = world.reveal(keys, played)
+    return episodes[0] if single else episodes
 
 
 @in_x64
 def rollout_many(keys: Array, world: Playable, policy: Policy) -> Episodes:
-    """Simulate one episode per key of an array, (n,)."""
+    """Simulate one episode per key of an array, (n,), with all latent states."""
     if not isinstance(world, Playable):
         remedy = "Fix its parameters with .at(...), or draw them with .draw(key)."
         raise DataError(

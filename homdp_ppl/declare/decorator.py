@@ -16,6 +16,7 @@ from homdp_ppl.core.allowed import Allowed, allowed_problems
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.density_validation import play_trials, trial_problems, trials
 from homdp_ppl.declare.fingerprint import fingerprint, probe_digest
+from homdp_ppl.declare.hindsight_kernels import RevealUnit, refused_parts, unit_problems
 from homdp_ppl.declare.kernels import Kernels, tabulators
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.probing import Probe, Prober
@@ -28,6 +29,7 @@ from homdp_ppl.declare.validation import (
     check_program,
     check_spaces,
     check_tables,
+    further_reserved,
     inspect_program,
 )
 from homdp_ppl.errors import DeclarationError, Problem, TracedError, shown
@@ -56,6 +58,7 @@ def homdp(
     rewards_recorded: Recorded = "always",
     terminal: Sequence[str] = (),
     allowed: Allowed | None = None,
+    reveal_unit: RevealUnit = "step",
 ) -> Callable[[Callable[[], Kernels]], HOMDP]:
     """Declare a HOMDP: decorate a NumPyro program that returns :class:`Kernels`.
 
@@ -95,6 +98,9 @@ def homdp(
         Which actions are allowed after a history: a function of the observations y_1 to y_h and
         the actions a_1 to a_{h-1}, as indices, that returns one Boolean per action. Planners in
         :func:`learn`, the optimum and random actions follow it. By default, all are allowed.
+    reveal_unit
+        "episode" if one coin decides whether all states of an episode are revealed; ``revealed`` in
+        :class:`Kernels` is then a constant. By default, it is a probability per state.
 
     Returns
     -------
@@ -137,7 +143,9 @@ def homdp(
 
     def declared(function: Callable[[], Kernels]) -> HOMDP:
         try:
-            model = declare(function, states, observations, actions, horizon, given, terminal)
+            model = declare(
+                function, states, observations, actions, horizon, given, terminal, reveal_unit
+            )
         except DeclarationError as error:
             wrong = allowed_problems(allowed)
             if not wrong:
@@ -253,6 +261,7 @@ def declare(
     horizon: Any,
     given: Given,
     terminal: Any = (),
+    reveal_unit: Any = "step",
 ) -> HOMDP:
     """Make a HOMDP from the arguments of a declaration; all problems are reported together."""
     name = getattr(function, "__name__", "homdp")
@@ -262,15 +271,19 @@ def declare(
     if spaces is None or misused or too_large:
         raise DeclarationError(name, [*problems, *misused, *too_large])
     kernels_of_rewards: list[bool] = []
+    asked: set[str] = set()
 
     def tried(kernels: Kernels, key: Any) -> dict[str, Callable[[], Any]]:
         kernels_of_rewards.append(kernels.reward is not None)
+        asked.update(part for part in ("label", "revealed") if getattr(kernels, part) is not None)
         return tabulators(kernels, spaces) if spaces.finite else trials(kernels, spaces, key)
 
     sites, sound, misshapen = inspect_program(function, tried)
     rewards, wrong = rewards_of(given, spaces, any(kernels_of_rewards))
-    model = HOMDP(name, spaces, rewards, function, sites)
+    model = HOMDP(name, spaces, rewards, function, sites, reveal_unit=reveal_unit)
     finish = _with_structure if spaces.finite else _with_trials
+    wrong += [] if spaces.finite else refused_parts(asked, reveal_unit)
+    wrong += further_reserved(sites, asked)
     return finish(model, [*problems, *wrong, *misshapen], sound)
 
 
@@ -290,7 +303,11 @@ def _with_structure(model: HOMDP, problems: list[Problem], sound: tuple[str, ...
         law = model.rewards.law
         densities = () if law is None or law.finite else ("reward",)
         structure = analyse(prober, start, densities)
-        return replace(model, _structure=structure, _probe=probe_digest(start))
+        model = replace(model, _structure=structure, _probe=probe_digest(start))
+        problems = unit_problems(model.reveal_unit, model.hindsight_form)
+        if problems:
+            raise DeclarationError(model.name, problems)
+        return model
 
 
 def _with_law(model: HOMDP, sound: tuple[str, ...]) -> tuple[HOMDP, list[Problem]]:

@@ -14,7 +14,11 @@ from homdp_ppl.declare.nesting import Conjugate
 from homdp_ppl.declare.probing import POINTS, Probe
 from homdp_ppl.precision import Array
 
-WORDS = {"transition": "T", "emission": "O"}  # of kernels in summaries
+WORDS = {
+    "transition": "T",
+    "emission": "O",
+    "revealed_last": "revealed after the last action",
+}  # of kernels in summaries
 NAMED = 3  # rows that a description names
 PRODUCTS = 400  # largest number of pairs of values that are searched for a product
 

@@ -21,6 +21,7 @@ from homdp_ppl.core.numbers import masked_problems
 from homdp_ppl.core.sensors import joint_table
 from homdp_ppl.core.spaces import Spaces, kernel_of, sensor_table
 from homdp_ppl.declare.distributions import call_kernel, is_function, row
+from homdp_ppl.declare.hindsight_kernels import hindsight_tabulators
 from homdp_ppl.declare.reward_law import reward_table
 from homdp_ppl.declare.sensor_kernels import check_sensors, of_sensor, refuse_dict
 from homdp_ppl.declare.signatures import KernelError, arguments
@@ -81,6 +82,16 @@ class Kernels(NamedTuple):
         finitely many outcomes, such as Bernoulli, Delta, or
         ``dist.MixtureSameFamily(dist.Categorical(p), dist.Delta(values))``, or with a density, such
         as Beta. It requires ``reward_range`` in the decorator, and finite spaces.
+    label
+        What hindsight reveals instead of the state: a function of ``x`` that returns a distribution
+        of labels 0 .. Z-1, or an array (X, Z) of probabilities. If hindsight is only coarse: the
+        label of each state, an array (X,) of integers, or a function of ``x`` that returns it. By
+        default, hindsight reveals the state itself.
+    revealed
+        The probability that the state, or its label, is revealed: a number, if a coin decides, or a
+        function of ``x``, ``y`` and ``a`` that may also take ``h`` and may leave out some of them.
+        For the state after the last action, it is called with ``y = None`` and ``a = None``. By
+        default, nothing is said about why hindsight is missing. It requires finite spaces.
 
     Examples
     --------
@@ -108,6 +119,8 @@ class Kernels(NamedTuple):
     emission: ArrayLike | Kernel | Mapping[str, Any]  # O(y | x), or O(y | x, a) after a
     first_emission: ArrayLike | Kernel | Mapping[str, Any] | None = None  # of y_1
     reward: Kernel | None = None  # the law of r given x and a
+    label: ArrayLike | Callable[..., Any] | None = None  # z given x
+    revealed: ArrayLike | Callable[..., Any] | None = None  # P(revealed | x, y, a)
 
 
 class Tables(NamedTuple):
@@ -192,7 +205,7 @@ def tabulate(kernels: Kernels, spaces: Spaces) -> Planned:
     Raises :class:`KernelError` at the first kernel that has no table.
     """
     make = tabulators(kernels, spaces)
-    names = [name for name in make if kernel_of(name) == name]  # not those of single sensors
+    names = [name for name in make if name in RewardTables._fields]  # not those of single sensors
     return planned({name: make[name]() for name in names})
 
 
@@ -222,7 +235,7 @@ def tabulators(kernels: Kernels, spaces: Spaces) -> dict[str, Callable[[], Array
     }
     if kernels.reward is not None:
         tables["reward"] = lambda: reward_table(kernels.reward, spaces)
-    return tables
+    return {**tables, **hindsight_tabulators(kernels, spaces)}
 
 
 def joint_emission(tables: Sequence[Array], spaces: Spaces) -> Array:

@@ -20,11 +20,12 @@ from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episode_validation import excluded_problems, incomplete_problems
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.core.form import Form
+from homdp_ppl.core.hindsight_form import HindsightForm
 from homdp_ppl.core.pomdp import POMDP, assembled
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.core.spaces import Spaces, describe, no_tables, require_finite
+from homdp_ppl.declare.clue_likelihood import evidence_of
 from homdp_ppl.declare.dynamics import (
     Dynamics,
     Numbers,
@@ -32,6 +33,9 @@ from homdp_ppl.declare.dynamics import (
     table_dynamics,
 )
 from homdp_ppl.declare.fingerprint import fingerprint
+from homdp_ppl.declare.hindsight_kernels import RevealUnit, form_of
+from homdp_ppl.declare.hindsight_program import hindsight_with_gaps
+from homdp_ppl.declare.hindsight_validation import revealed_problems
 from homdp_ppl.declare.kernels import (
     Context,
     Kernels,
@@ -49,13 +53,8 @@ from homdp_ppl.declare.parameters import (
     table_problems,
 )
 from homdp_ppl.declare.probing import Site
-from homdp_ppl.declare.program import (
-    episode_program,
-    hindsight,
-    hindsight_with_gaps,
-    unrolled_program,
-)
-from homdp_ppl.declare.returns import recorded_problems, returns, rewards_of
+from homdp_ppl.declare.program import episode_program, hindsight, unrolled_program
+from homdp_ppl.declare.returns import returns, rewards_of
 from homdp_ppl.declare.rewards import Rewards
 from homdp_ppl.declare.sizes import declared_size_problems
 from homdp_ppl.declare.structure import Structure
@@ -89,6 +88,8 @@ class HOMDP:
         The random sites of the program: its unknown parameters.
     allowed
         Which actions are allowed after a history; None if all are.
+    reveal_unit
+        Whether ``revealed`` in :class:`Kernels` is a probability per step or per episode.
 
     Two declarations are equal if they have the same :attr:`fingerprint`.
 
@@ -116,6 +117,7 @@ class HOMDP:
     function: Callable[[], Kernels]
     sites: tuple[Site, ...]
     allowed: Allowed | None = None
+    reveal_unit: RevealUnit = "step"
     _structure: Structure | None = None
     _probe: str = field(default_factory=lambda: uuid4().hex)
 
@@ -164,11 +166,18 @@ class HOMDP:
             raise no_tables(self.spaces, self.name, "structure")
         return self._structure
 
-    @property
+    @cached_property
     def form(self) -> Form:
         """The form of the tables: on what their rows depend."""
         law = self.rewards.law
-        return self.structure.reference.form._replace(reward=None if law is None else law.form)
+        return self.structure.reference.form._replace(
+            reward=None if law is None else law.form, hindsight=self.hindsight_form
+        )
+
+    @cached_property
+    def hindsight_form(self) -> HindsightForm | None:
+        """The form of declared labels and of the mechanism of reveals; None if there are none."""
+        return None if self._structure is None else form_of(self.structure.tables, self.reveal_unit)
 
     @checked
     def model_of(self, tables: Sequence[Array]) -> POMDP:
@@ -253,9 +262,10 @@ class HOMDP:
         """The NumPyro model ``program(policy=None, episodes=1)``.
 
         It has the user's sites and the sites ``x``, ``y``, ``a`` and ``x_last``, and ``r`` if
-        rewards are random. If a space is real-valued, actions are uniform.
+        rewards are random, ``z`` and ``z_last`` if labels are declared, ``m`` and ``m_last`` if a
+        mechanism of reveals is declared. If a space is real-valued, actions are uniform.
         """
-        return episode_program(self.function, self.spaces)
+        return episode_program(self.function, self.spaces, self.reveal_unit)
 
     @cached_property
     def unrolled(self) -> Callable[..., None]:
@@ -264,7 +274,7 @@ class HOMDP:
         ``steps=2`` shortens the picture.
         """
         require_finite(self.spaces, self.name, "unrolled")
-        return unrolled_program(self.function, self.spaces)
+        return unrolled_program(self.function, self.spaces, self.reveal_unit)
 
     def with_horizon(self, horizon: int) -> HOMDP:
         """The same declaration with another horizon, if its rewards are the same at every step."""
@@ -273,7 +283,9 @@ class HOMDP:
             got = "rewards that differ between steps"
             remedy = "Declare the model again with rewards for the new horizon."
             problems.append(Problem("horizon", got, "the same rewards at every step", remedy))
-        if finite and (self.form.moves_by_step or self.form.shows_by_step):
+        form = self.hindsight_form
+        stepwise = form is not None and form.by_step
+        if finite and (self.form.moves_by_step or self.form.shows_by_step or stepwise):
             got = "tables that depend on the step"
             remedy = "Declare the model again with the new horizon."
             problems.append(Problem("horizon", got, "the same tables at every step", remedy))
@@ -296,8 +308,9 @@ class HOMDP:
         recursion; the likelihood is then a factor.
         """
         possible = self._possible(episodes, "hindsight")
-        if self.spaces.finite and incomplete_problems(possible):
-            return hindsight_with_gaps(self.function, self.spaces, Evidence.of(possible, self))
+        form = self.hindsight_form
+        if self.spaces.finite and (incomplete_problems(possible) or (form and form.matters)):
+            return hindsight_with_gaps(self, evidence_of(self, possible))
         batch = possible.to_horizon(self.spaces, f"{self.name}.hindsight")
         rewards = None if self.rewards.law is None else rewards_of(self, possible)
         return hindsight(self.program, self.function, batch, rewards)
@@ -438,7 +451,7 @@ class HOMDP:
         batch = Episodes.of(episodes, self)
         if self._structure is not None:
             problems = excluded_problems(batch, self._structure.support, self.spaces)
-            problems += recorded_problems(self, batch)
+            problems += revealed_problems(self, batch)
             if problems:
                 raise DataError(f"{self.name}.{asked}", problems)
         return batch
@@ -457,6 +470,8 @@ class HOMDP:
         """What else identifies the rewards: their units if they are scaled, and their law."""
         units = () if self.rewards.identity else (self.rewards.scale, self.rewards.shift)
         law = self.rewards.law
+        if self.reveal_unit != "step":
+            units = (*units, self.reveal_unit)
         if law is None:
             return units
         outcomes = np.zeros(0) if law.form.outcomes is None else law.form.outcomes

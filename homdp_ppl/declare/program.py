@@ -9,7 +9,9 @@
 
 (the arrow from x_1 goes to x_2; the policy's arrows come from observations and actions only).
 Sites ``x``, ``y``, ``a`` have the shape (H, episodes), ``x_last`` has the shape (episodes,). If
-rewards are random, there is a site ``r`` of shape (H, episodes), revealed in hindsight too. This
+rewards are random, there is a site ``r`` of shape (H, episodes), revealed in hindsight too. If
+labels are declared, there are sites ``z`` and ``z_last``; if a mechanism of reveals is declared,
+``m`` and ``m_last`` say what is revealed, or ``m`` of shape (episodes,) for whole episodes. This
 program is the reference; rollouts and count likelihoods are faster implementations of it.
 """
 
@@ -27,24 +29,30 @@ from numpyro.contrib.control_flow import scan
 from numpyro.distributions import Distribution
 
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.evidence import Evidence
-from homdp_ppl.core.forward import Rows, log_likelihood_of_gaps, log_probability_of_counts
 from homdp_ppl.core.graph_policy import GraphPolicy, graph_of, uniform_policy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.spaces import Real, Spaces
 from homdp_ppl.declare.conditional import Conditional
 from homdp_ppl.declare.density_program import at_least_one, density_program
-from homdp_ppl.declare.kernels import Kernels, Planned, Tables, tabulate
+from homdp_ppl.declare.hindsight_kernels import RevealUnit
+from homdp_ppl.declare.hindsight_sites import HindsightSites
+from homdp_ppl.declare.kernels import Kernels, Planned, tabulate
 from homdp_ppl.declare.reward_law import reward_distribution
 from homdp_ppl.precision import Array
 
 
-def episode_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[..., None]:
+def episode_program(
+    function: Callable[[], Kernels], spaces: Spaces, unit: RevealUnit = "step"
+) -> Callable[..., None]:
     """The NumPyro model of ``episodes`` episodes under a policy, by default the uniform one."""
-    return (table_program if spaces.finite else density_program)(function, spaces)
+    if spaces.finite:
+        return table_program(function, spaces, unit)
+    return density_program(function, spaces)
 
 
-def table_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[..., None]:
+def table_program(
+    function: Callable[[], Kernels], spaces: Spaces, unit: RevealUnit = "step"
+) -> Callable[..., None]:
     """The program of a finite model, whose kernels are tables.
 
     ``recorded`` is a mask (H, episodes) of rewards that are part of the density, by default all.
@@ -58,6 +66,7 @@ def table_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[.
         kernels = function()
         tables = tabulate(kernels, spaces)
         form, law = tables.form, _reward_law(kernels, spaces)
+        hindsight = HindsightSites(kernels, spaces, unit)
         every = jnp.ones((spaces.horizon, episodes), bool) if recorded is None else recorded
 
         def step(
@@ -79,6 +88,7 @@ def table_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[.
                     at = jnp.broadcast_to(h, (episodes,)), state, observation, action
                     rewards = Conditional(law, at, (0, 0, 0, 0), Real(1))
                     numpyro.sample("r", rewards.mask(known))
+                hindsight.at(h, state, observation, action)
             return (
                 state.astype(index),
                 action.astype(index),
@@ -89,12 +99,14 @@ def table_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[.
         nothing = jnp.zeros(episodes, dtype=index)
         inputs = jnp.arange(spaces.horizon), every
         (state, action, _), _ = scan(step, (nothing, nothing, nothing), inputs)
-        _sample_last(tables, state, action, episodes, spaces.horizon - 1)
+        _sample_last(tables, state, action, episodes, spaces.horizon - 1, hindsight)
 
     return program
 
 
-def unrolled_program(function: Callable[[], Kernels], spaces: Spaces) -> Callable[..., None]:
+def unrolled_program(
+    function: Callable[[], Kernels], spaces: Spaces, unit: RevealUnit = "step"
+) -> Callable[..., None]:
     """The same model with one site per step: ``x[1]``, ``y[1]``, ``a[1]``, ....
 
     Use it for pictures: a loop would hide which site depends on which.
@@ -107,6 +119,7 @@ def unrolled_program(function: Callable[[], Kernels], spaces: Spaces) -> Callabl
         graph = as_graph(policy, spaces)
         kernels = function()
         tables, law = tabulate(kernels, spaces), _reward_law(kernels, spaces)
+        hindsight = HindsightSites(kernels, spaces, unit)
         with numpyro.plate("episodes", episodes, dim=-1):
             node: Array = jnp.zeros((), int)
             action: Array = jnp.array(len(spaces.actions))
@@ -122,8 +135,9 @@ def unrolled_program(function: Callable[[], Kernels], spaces: Spaces) -> Callabl
                 if law is not None:
                     at = jnp.full(episodes, h - 1), state, observation, action
                     numpyro.sample(f"r[{h}]", Conditional(law, at, (0, 0, 0, 0), Real(1)))
+                hindsight.at(h - 1, state, observation, action, f"[{h}]")
                 rows = tables.transition[tables.form.transition_index(h - 1, state, action)]
-        _sample_last(tables, state, action, episodes, length - 1)
+        _sample_last(tables, state, action, episodes, length - 1, hindsight)
 
     return program
 
@@ -166,23 +180,6 @@ def hindsight(
     return conditioned
 
 
-def hindsight_with_gaps(
-    function: Callable[[], Kernels], spaces: Spaces, evidence: Evidence
-) -> Callable[[], None]:
-    """A program conditioned on episodes with missing states, which are summed over."""
-
-    def conditioned() -> None:
-        tables = tabulate(function(), spaces)
-        counts, gaps = evidence.data
-        for name, table in zip(Tables._fields, tables, strict=True):
-            seen = getattr(counts, name)
-            numpyro.factor(f"counts of {name}", log_probability_of_counts(seen, table))
-        rows = Rows(tables.initial, tables.transition, tables.emission, tables.form)
-        numpyro.factor("gaps", log_likelihood_of_gaps(rows, gaps))
-
-    return conditioned
-
-
 def as_graph(policy: Policy | None, spaces: Spaces) -> GraphPolicy:
     """Convert a policy to the form that programs compile: a graph with JAX arrays."""
     graph = uniform_policy(spaces) if policy is None else graph_of(policy, spaces)
@@ -195,7 +192,15 @@ def _reward_law(kernels: Kernels, spaces: Spaces) -> Callable[..., Distribution]
     return None if kernels.reward is None else reward_distribution(kernels.reward, spaces)
 
 
-def _sample_last(tables: Planned, state: Array, action: Array, episodes: int, h: int) -> None:
+def _sample_last(
+    tables: Planned,
+    state: Array,
+    action: Array,
+    episodes: int,
+    h: int,
+    hindsight: HindsightSites,
+) -> None:
     rows = tables.transition[tables.form.transition_index(h, state, action)]
     with numpyro.plate("episodes", episodes, dim=-1):
-        numpyro.sample("x_last", dist.Categorical(probs=rows))
+        last = numpyro.sample("x_last", dist.Categorical(probs=rows))
+        hindsight.last(h + 1, last, episodes)

@@ -11,7 +11,6 @@ import numpy as np
 from numpyro import handlers
 
 from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.episode_validation import incomplete_problems
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.spaces import Spaces, entry_place, label_of
 from homdp_ppl.declare.reward_law import reward_distribution
@@ -129,21 +128,17 @@ def missing_problems(batch: Episodes, remedy: str = "") -> list[Problem]:
 
 
 def recorded_problems(homdp: HOMDP, batch: Episodes) -> list[Problem]:
-    """Problems of the recorded rewards of revealed episodes under the law of a declaration.
+    """Problems of the recorded rewards of episodes under the law of a declaration.
 
     Rewards may be missing only if the declaration says that a coin decides which are recorded.
     """
     law, rewards = homdp.rewards.law, homdp.rewards
     if law is None:
         return []
-    hidden = incomplete_problems(batch)
-    if hidden:
-        expected = "all states revealed, since the law of a reward depends on its state"
-        remedy = "Leave out episodes with missing states, or declare known rewards."
-        return [problem._replace(expected=expected, remedy=remedy) for problem in hidden]
     problems = [] if rewards.recorded == "coin" else missing_problems(batch, GAPS)
     recorded = _recorded(batch)
-    known = batch.steps & ~np.isnan(recorded)
+    # rewards of hidden states are evidence of the states, and are checked as such
+    known = batch.steps & ~np.isnan(recorded) & batch.revealed[:, :-1]
     low, high = rewards.bounds
     if law.finite:
         places = law.form.places(batch.states, batch.observations, batch.actions)

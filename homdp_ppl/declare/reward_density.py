@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +11,11 @@ import numpy as np
 from numpyro import handlers
 
 from homdp_ppl.core.reward_counts import RewardCounts
-from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.reward_law import reward_distribution
 from homdp_ppl.precision import Array, in_x64
+
+if TYPE_CHECKING:
+    from homdp_ppl.declare.model import HOMDP
 
 SMALLEST = 64  # minimal number of rows of padded data
 

@@ -21,6 +21,8 @@ NAMED = {
     "first_emission": ("x",),
     "reward": ("x", "a", "h", "y"),
     "cost": ("x", "a", "h", "y"),
+    "label": ("x",),
+    "revealed": ("x", "y", "a", "h"),
 }  # names that the functions may use
 USUAL = {
     "transition": ("x", "a"),
@@ -28,6 +30,8 @@ USUAL = {
     "first_emission": ("x",),
     "reward": ("x", "a"),
     "cost": ("x", "a"),
+    "label": ("x",),
+    "revealed": ("x", "y", "a"),
 }  # by position
 REWARDS = "Write lambda x, a: ...; it may also take h, the step, and y, the observation."
 WRITE = {
@@ -39,6 +43,8 @@ WRITE = {
     "first_emission": "Write lambda x: ....",
     "reward": REWARDS,
     "cost": REWARDS,
+    "label": "Write lambda x: ....",
+    "revealed": "Write lambda x, y, a: ...; it may also take h, the step, or only some of them.",
 }
 
 

@@ -6,7 +6,7 @@ import inspect
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -29,7 +29,8 @@ from homdp_ppl.errors import Problem, did_you_mean, shown
 from homdp_ppl.precision import Array
 
 RESERVED = ("x", "y", "a", "r", "x_last", "episodes")
-UNROLLED = re.compile(r"[xyar]\[\d+\]")  # sites of the unrolled program
+WHERE_DECLARED = {"label": ("z", "z_last"), "revealed": ("m", "m_last")}  # reserved with the part
+UNROLLED = re.compile(r"[xyarzm]\[\d+\]")  # sites of the unrolled program
 
 
 def check_spaces(
@@ -255,6 +256,17 @@ def inspect_program(
             Problem("program", got, "distinct sites with priors that are valid and can be sampled")
         )
     return tuple(sites.values()), tuple(sound), problems
+
+
+def further_reserved(sites: Iterable[Site], parts: Collection[str]) -> list[Problem]:
+    """Problems of sites whose names are reserved because of declared parts of hindsight."""
+    names = [name for part in sorted(parts) for name in WHERE_DECLARED[part]]
+    remedy = f"With {' and '.join(sorted(parts))}, these names are reserved: {', '.join(names)}."
+    return [
+        Problem(f"site {site.name!r}", f"a site called {site.name!r}", "another name", remedy)
+        for site in sites
+        if site.name in names
+    ]
 
 
 def _site_problems(name: str, site: dict[str, Any]) -> Iterator[Problem]:

@@ -18,10 +18,11 @@ from homdp_ppl.core.graph_policy import check_policy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import as_keys, refuse_traced_key
-from homdp_ppl.core.rollout import play_tables, reward_keys
+from homdp_ppl.core.rollout import hindsight_keys, play_tables, reward_keys
 from homdp_ppl.core.spaces import Spaces, no_tables
 from homdp_ppl.declare.dynamics import Dynamics, Numbers
 from homdp_ppl.declare.fingerprint import fingerprint
+from homdp_ppl.declare.hindsight_draws import with_hindsight
 from homdp_ppl.declare.parameters import short
 from homdp_ppl.declare.playing import play
 from homdp_ppl.declare.returns import with_rewards
@@ -126,6 +127,25 @@ class World:
             played = play_tables(keys, self.pomdp, policy, self.spaces, actions)
             return with_rewards(self.homdp, self.parameters, reward_keys(keys), played)
         return play(keys, self.dynamics, self.numbers, policy, actions)
+
+    @checked
+    def reveal(self, keys: Array, episodes: Episodes) -> Episodes:
+        """Simulated episodes as hindsight shows them.
+
+        Nothing changes unless the declaration has labels, which then replace the states, or a
+        mechanism that decides which of them are revealed.
+
+        Parameters
+        ----------
+        keys
+            The random keys with which the episodes were simulated, (episodes,).
+        episodes
+            Episodes with all states.
+        """
+        if self.homdp.hindsight_form is None:
+            return episodes
+        keys = hindsight_keys(as_keys(keys, "World.reveal"))
+        return with_hindsight(self.homdp, self.parameters, keys, episodes)
 
     @checked
     def returns(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> Array:

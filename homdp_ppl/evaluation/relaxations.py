@@ -9,18 +9,16 @@ from typing import Any
 
 import jax
 import numpy as np
-from scipy import sparse
 
 from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
+from homdp_ppl.core.sparsity import sparse_if_large
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array, namespace
 
 CHUNK = 4_000_000  # numbers in memory at once during a backup of the fast informed bound
-# Tables with more than LARGE entries, of which less than a share SPARSE is non-zero, are sparse.
-SPARSE, LARGE = 0.2, 10_000
 
 
 def mdp_values(pomdp: POMDP) -> Array:
@@ -172,9 +170,7 @@ def _products(Q: Array, shows: Array) -> Array:
 
 def _chunks(moves: Array, rows: int) -> list[Any]:
     """Split a transition table into blocks of rows, sparse if most entries are zero."""
-    table = np.asarray(moves, dtype=np.float64)
-    if table.size > LARGE and np.count_nonzero(table) < SPARSE * table.size:
-        table = sparse.csr_array(table)
+    table = sparse_if_large(moves)
     return [table[start : start + rows] for start in range(0, table.shape[0], rows)]
 
 

@@ -14,7 +14,7 @@ from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.randomness import as_key
-from homdp_ppl.core.rollout import Playable, episode_problems, rollout
+from homdp_ppl.core.rollout import Playable, episode_problems, rollout_many
 from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.precision import Array, x64
 
@@ -93,7 +93,7 @@ def estimate(
     refuse(HOMDPError, "estimate", problems)
     with x64():
         keys = jax.random.split(as_key(key, "estimate"), int(episodes))
-    returns = world.returns(rollout(keys, world, policy))
+    returns = world.returns(rollout_many(keys, world, policy))
     return summary(returns, world.return_range, level)
 
 

@@ -1,11 +1,12 @@
 """Read and write files of other tools.
 
 Models: ``.POMDP``, Cassandra's format; ``read_pomdp`` describes the conventions. Recorded episodes:
-CSV and parquet, see ``read_log``.
+CSV and parquet, see ``read_log``. Plans: alpha-vectors of other solvers, see ``write_vectors``.
 """
 
 from homdp_ppl.formats.logs import read_log
 from homdp_ppl.formats.reading import PomdpFile, read_file, read_pomdp
+from homdp_ppl.formats.vectors import write_vectors
 from homdp_ppl.formats.writing import write_pomdp
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "read_log",
     "read_pomdp",
     "write_pomdp",
+    "write_vectors",
 ]
 
 

@@ -14,9 +14,11 @@ from typing import Any, NamedTuple, cast
 import jax
 import numpy as np
 
+from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Policy
+from homdp_ppl.declare.hindsight_validation import unrevealed_problems
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.explorer import Deployment, Explorer
@@ -92,6 +94,7 @@ class Learner:
             remedy = "The bonuses of this rule depend on K: pass the total number of episodes."
             problem = Problem("episodes", "None", "a number of episodes", remedy)
             raise ParameterError(explorer.about.name, [problem])
+        refuse(ParameterError, "Learner", unrevealed_problems(homdp))
         self.homdp, self.explorer, self.planner = homdp, explorer, planner
         self.episodes, self.seed, self.simulations = episodes, seed, simulations
 

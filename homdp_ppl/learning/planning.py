@@ -209,7 +209,10 @@ def choose_candidate(explorer: Explorer, values: Array) -> Array:
 
 def plan_allowed(planner: Planner, model: POMDP, allowed: Allowed | None) -> Plan:
     """Plan for a model; planners need not know of restrictions unless there is one."""
-    return planner(model) if allowed is None else planner(model, allowed=allowed)
+    plan = planner(model) if allowed is None else planner(model, allowed=allowed)
+    if isinstance(plan, Plan) and plan.statistics.get("interrupted"):
+        raise KeyboardInterrupt  # the plan is valid, but a run would depend on when it was stopped
+    return plan
 
 
 def with_uniform(policy: GraphPolicy, share: float, allowed: Array | None = None) -> GraphPolicy:

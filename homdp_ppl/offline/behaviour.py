@@ -13,7 +13,7 @@ from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode_validation import incomplete_problems
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.graph_policy import MAX_NODES, GraphPolicy
-from homdp_ppl.core.policy import as_history
+from homdp_ppl.core.policy import as_history, history_problems
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, ParameterError, PolicyError, Problem
@@ -75,6 +75,7 @@ class Behaviour:
 
         Actions of contexts that were not in the log have probability 1 / A.
         """
+        episodes = Episodes.of(episodes, self.spaces)
         contexts = _contexts(episodes, self.window, self.sees_states)
         taken = episodes.steps
         rows, actions = contexts[taken], episodes.actions[taken]
@@ -99,15 +100,15 @@ class Behaviour:
     def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
         """Estimated probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
         self._require_history("Behaviour.act")
-        seen, done = as_history("Behaviour.act", observations, actions)
+        names = self.spaces.observations, self.spaces.actions
+        seen, done = as_history("Behaviour.act", observations, actions, names)
         if seen.ndim != 1 or not 1 <= len(seen) <= self.spaces.horizon:
             got = f"observations of shape {seen.shape}"
             expected = f"1 to {self.spaces.horizon} observations"
             raise PolicyError("Behaviour.act", [Problem("history", got, expected)])
-        if done.shape != (len(seen) - 1,):
-            got = f"{len(seen)} observations and actions of shape {done.shape}"
-            problem = Problem("history", got, "h observations and h - 1 actions")
-            raise PolicyError("Behaviour.act", [problem])
+        problems = history_problems(seen, done, *self.spaces.sizes[1:3])
+        if problems:
+            raise PolicyError("Behaviour.act", problems)
         return self._at(len(seen), [int(y) for y in seen], [int(a) for a in done])
 
     def _at(self, step: int, seen: list[int], done: list[int]) -> Array:

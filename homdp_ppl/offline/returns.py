@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 
 from homdp_ppl.confidence.sequences import Interval
 from homdp_ppl.core.arguments import check_arguments, refuse
-from homdp_ppl.core.checked import checked
+from homdp_ppl.core.checked import TRACED, checked
 from homdp_ppl.core.numbers import as_numbers
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.errors import DataError, Problem, TracedError
 from homdp_ppl.precision import Array
 
 MOST = 0.75  # the largest bet
@@ -45,10 +46,12 @@ def returns_interval(returns: Array, low: float, high: float, delta: float = 0.1
         found = f"shape {np.shape(returns)}"
         problems = problems or [Problem("returns", found, "returns of episodes, (n,)")]
         refuse(DataError, "returns_interval", problems)
+    assert numbers is not None
+    refuse_traced(numbers)
+    low, high = _number(low), _number(high)
     if not (np.isfinite([low, high]).all() and low < high):
         problem = Problem("low, high", f"{low:g} and {high:g}", "finite numbers, low < high")
         refuse(DataError, "returns_interval", [problem])
-    assert numbers is not None
     inside = (np.asarray(numbers, dtype=np.float64) - low) / (high - low)
     slack = 1e-9
     if not ((inside >= -slack) & (inside <= 1 + slack)).all():
@@ -57,6 +60,21 @@ def returns_interval(returns: Array, low: float, high: float, delta: float = 0.1
     centre, radius = _bernstein(np.clip(inside, 0.0, 1.0), delta)
     ends = np.clip([centre - radius, centre + radius], 0.0, 1.0)
     return Interval(*(low + (high - low) * ends))
+
+
+def refuse_traced(returns: Array) -> None:
+    """Raise an error for traced values."""
+    if isinstance(returns, jax.core.Tracer):
+        problem = Problem("returns", "traced JAX values", "numbers", TRACED)
+        raise TracedError("returns_interval", [problem])
+
+
+def _number(value: float) -> float:
+    """A number as a float; NaN if it is too large."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float("nan")
 
 
 def _bernstein(x: Array, delta: float) -> tuple[float, float]:

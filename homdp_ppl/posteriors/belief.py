@@ -255,8 +255,8 @@ class Posterior:
           was learning. :func:`homdp_ppl.posteriors.predictive_check` simulates whole episodes.
           Left out if states are missing; likelihoods are then sums over the hidden states.
 
-        For random rewards, ``lp`` and ``log_likelihood`` are left out: recorded rewards are data
-        too, and these densities do not contain them.
+        For random rewards, labels and mechanisms of reveals, ``lp`` and ``log_likelihood`` are left
+        out: these are data too, and the densities do not contain them.
 
         Parameters
         ----------

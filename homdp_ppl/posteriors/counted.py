@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.hindsight_form import HINDSIGHT
 from homdp_ppl.core.sensors import Sensors
 from homdp_ppl.core.spaces import sensor_table
 from homdp_ppl.declare.model import HOMDP
@@ -24,8 +25,13 @@ def counted(homdp: HOMDP, counts: Counts) -> dict[str, Array]:
         for sensor in homdp.spaces.sensors
         if isinstance(space, Sensors)
     }
+    further = counts.hindsight or {}
     found = {
-        name: found[name] if name in found else getattr(counts, name)
+        name: found[name]
+        if name in found
+        else further.get(name)
+        if name in HINDSIGHT
+        else getattr(counts, name)
         for name in homdp.structure.conjugate.sources
     }
     return {

@@ -19,11 +19,14 @@ from homdp_ppl.core.episode_validation import (
 )
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.evidence import Evidence
+from homdp_ppl.core.hindsight_form import HindsightForm
 from homdp_ppl.core.missingness import warn_of_association
 from homdp_ppl.core.numbers import as_numbers, masked_problems
 from homdp_ppl.core.probabilities import entry_name
+from homdp_ppl.declare.clue_likelihood import evidence_of
+from homdp_ppl.declare.hindsight_validation import revealed_problems
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.declare.returns import GAPS, recorded_problems
+from homdp_ppl.declare.returns import GAPS
 from homdp_ppl.declare.reward_density import padded
 from homdp_ppl.errors import DataError, Problem, TracedError, shown
 from homdp_ppl.precision import Array
@@ -42,8 +45,11 @@ def data_and_episodes(
     if not incomplete_problems(episodes):
         return as_counts(homdp, episodes), episodes
     _refuse_excluded(homdp, episodes)
-    warn_of_association(episodes, homdp.spaces)
-    return Evidence.of(episodes, homdp), episodes
+    hindsight = homdp.hindsight_form
+    if hindsight is None or hindsight.revealed is None or hindsight.is_coin:
+        warn_of_association(episodes, homdp.spaces, hindsight)
+    evidence = evidence_of(homdp, episodes)
+    return evidence if len(evidence.gaps.number) else as_counts(homdp, evidence.counts), episodes
 
 
 def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Counts:
@@ -64,6 +70,7 @@ def as_counts(homdp: HOMDP, data: Episode | Iterable[Episode] | Counts) -> Count
             _foreign(homdp, data) or _improper(homdp, data) or _impossible_counts(homdp, data)
         )
         problems += [*_uncounted_starts(homdp, data), *_unrecorded(homdp, data)]
+        problems += _unmarked(homdp.hindsight_form, data)
         refuse(DataError, f"data for {homdp.name}", problems)
         counts = data
     else:
@@ -110,6 +117,10 @@ def plain(counts: Counts) -> Counts:
         outcomes = None if rewards.outcomes is None else np.asarray(rewards.outcomes, np.float64)
         single: Any = None if rewards.single is None else padded(np.asarray(rewards.single))
         numbers["rewards"] = replace(rewards, outcomes=outcomes, single=single)
+    if counts.hindsight is not None:
+        numbers["hindsight"] = {
+            name: np.asarray(table, dtype=np.float64) for name, table in counts.hindsight.items()
+        }
     return Counts(**numbers)
 
 
@@ -149,6 +160,15 @@ def _unrecorded(homdp: HOMDP, counts: Counts) -> list[Problem]:
     if rewards.outcomes is not None and (np.asarray(rewards.outcomes) > 0)[~support].any():
         return [Problem("counts.rewards", "an impossible outcome", "possible outcomes", remedy)]
     return []
+
+
+def _unmarked(form: HindsightForm | None, counts: Counts) -> list[Problem]:
+    """A problem if labels, or what was revealed, was not counted although it is declared."""
+    if form is None or not form.matters or counts.hindsight is not None:
+        return []
+    expected = "counts of labels and of what was revealed"
+    remedy = "Pass the episodes, or homdp.counts(episodes)."
+    return [Problem("counts.hindsight", "None", expected, remedy)]
 
 
 def impossible(model: str) -> DataError:
@@ -194,7 +214,7 @@ def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode | Episodes]) -> Epi
 def _refuse_excluded(homdp: HOMDP, episodes: Episodes) -> None:
     """Raise an error for steps that the declaration excludes."""
     problems = excluded_problems(episodes, homdp.structure.support, homdp.spaces)
-    problems += recorded_problems(homdp, episodes)
+    problems += revealed_problems(homdp, episodes)
     refuse(DataError, f"data for {homdp.name}", problems)
 
 

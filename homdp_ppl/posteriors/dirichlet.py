@@ -127,6 +127,18 @@ class ClosedForm:
             )
         )
 
+    def further(self, entries: Array) -> dict[str, Array]:
+        """The tables of labels, of the mechanism and of random rewards, from (chains, M)."""
+        form = self.homdp.form
+        shapes = {} if form.hindsight is None else dict(form.hindsight.tables)
+        if form.reward is not None and form.reward.outcomes is not None:
+            shapes["reward"] = form.reward.outcomes.shape
+        chains = len(entries)  # known tables are the same in all of them
+        return {
+            name: np.broadcast_to(self._fill(name, entries), (chains, *shape))
+            for name, shape in shapes.items()
+        }
+
     def spread(self, concentration: Array) -> Mapping[str, Spread]:
         """Moments of the unknown part of the rows of each table, by its name, without nesting."""
         totals = self.totals(concentration)

@@ -50,7 +50,7 @@ def from_counts(
         found["atoms"] = _prior(homdp, held, sampling, key)
     elif method == "laplace":
         require_room(homdp, held, sampling)
-        drawn = laplace(homdp, held, sampling.chains * sampling.draws).fit(key, counts)
+        drawn = laplace(homdp, held, sampling.chains * sampling.draws).fit(key, plain(counts))
         found |= {"atoms": Atoms(drawn.samples, sampling.chains), "calibration": drawn.calibration}
         how, text = "laplace", f"{names} by Laplace's approximation"
     else:

@@ -7,15 +7,22 @@ ones.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from numpyro import handlers
 
+from homdp_ppl.core.clue_building import occupied_tables
+from homdp_ppl.core.clues import Clues, likelihoods
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.evidence import Evidence, Gaps
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.forward import Rows, messages
+from homdp_ppl.core.hindsight_form import HINDSIGHT
+from homdp_ppl.core.reward_counts import RewardCounts
+from homdp_ppl.declare.clue_likelihood import densities
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError
 from homdp_ppl.posteriors.belief import Settings
@@ -100,6 +107,13 @@ class _Sweeps:
         seed = np.asarray(jax.random.key_data(jax.random.fold_in(key, 0)))
         self._generator = np.random.default_rng(seed)
         self._round = 0
+        self._densities = None
+        if homdp.rewards.law is not None and not homdp.rewards.law.finite:  # a known law
+            with handlers.block(), handlers.seed(rng_seed=0):
+                kernels = homdp.function()
+            clues = evidence.gaps.clues
+            found = densities(kernels, homdp.spaces, homdp.rewards.law, clues)
+            self._densities = np.asarray(found)
 
     def prior(self, chains: int) -> Array:
         """Draws from the prior, one for each chain, (chains, M)."""
@@ -109,9 +123,16 @@ class _Sweeps:
     def next(self, entries: Array) -> Array:
         """One sweep: draw the hidden states of all gaps, then all rows."""
         tables = self._form.tables(entries)
-        counts = hidden_counts(self._generator, tables, self._homdp, self._evidence.gaps)
+        gaps = self._evidence.gaps
+        clues = self._clues(entries)
+        counts = hidden_counts(self._generator, tables, self._homdp, gaps, clues)
         known = self._evidence.counts
         return self._rows(np.stack([self._form.concentration(known + each) for each in counts]))
+
+    def _clues(self, entries: Array) -> Array:
+        """The likelihoods of all clues at the rows of every chain."""
+        named = self._form.further(entries)
+        return likelihoods(self._evidence.gaps.clues, self._homdp.form, named, self._densities)
 
     def sites(self, entries: Array) -> dict[str, Array]:
         """The sites of a declaration from the entries of all rows, (chains, draws, M)."""
@@ -129,7 +150,11 @@ class _Sweeps:
 
 
 def hidden_counts(
-    generator: np.random.Generator, tables: Any, homdp: HOMDP, gaps: Gaps
+    generator: np.random.Generator,
+    tables: Any,
+    homdp: HOMDP,
+    gaps: Gaps,
+    clues: Array | None = None,
 ) -> list[Counts]:
     """Draw the hidden states of all gaps given tables, and count their steps.
 
@@ -143,18 +168,46 @@ def hidden_counts(
         The declaration.
     gaps
         The distinct gaps.
+    clues
+        The likelihood of each clue given the state, (E, chains, X); by default, the part of it that
+        depends on no parameter.
 
     Returns
     -------
     list of Counts
         One for each chain.
     """
-    chains = len(tables.initial)
-    counted = _Counted(homdp.form, chains)
+    hidden = hidden_tables(generator, tables, homdp, gaps, clues)
+    listed: list[Counts] = []
+    for k in range(len(hidden["initial"])):
+        own: dict[str, Any] = {name: table[k] for name, table in hidden.items()}
+        listed.append(as_counts(own, homdp.form))
+    return listed
+
+
+def hidden_tables(
+    generator: np.random.Generator,
+    tables: Any,
+    homdp: HOMDP,
+    gaps: Gaps,
+    clues: Array | None = None,
+) -> dict[str, Array]:
+    """As :func:`hidden_counts`, as tables with a leading axis of chains."""
+    counted = _Counted(homdp.form, len(tables.initial), gaps.clues)
     if len(gaps.number):
-        rows = Rows(tables.initial, tables.transition, tables.emission, homdp.form)
+        rows = Rows(tables.initial, tables.transition, tables.emission, homdp.form, clues)
         _backward(generator, rows, gaps, counted, homdp.name)
-    return counted.counts()
+    return {**counted.tables, **counted.further()}
+
+
+def as_counts(tables: dict[str, Array], form: Form) -> Counts:
+    """Counts by table as :class:`Counts`."""
+    named: dict[str, Any] = {name: tables[name] for name in ("transition", "emission", "initial")}
+    hindsight = {name: tables[name] for name in HINDSIGHT if name in tables}
+    rewards = None if form.reward is None else RewardCounts.zero(form.reward)
+    if rewards is not None and "reward" in tables:
+        rewards = replace(rewards, number=tables["reward"].sum(-1), outcomes=tables["reward"])
+    return Counts(**named, rewards=rewards, hindsight=hindsight or None)
 
 
 def _backward(
@@ -172,6 +225,7 @@ def _backward(
         inside = gaps.length > g
         at = here * inside[:, None, None]
         counted.observation(gaps, g, at)
+        counted.clue(gaps, g, at)
         if g == 0:
             counted.first(gaps, at)
             return
@@ -187,20 +241,18 @@ def _backward(
 class _Counted:
     """Counts of hidden steps for each chain."""
 
-    def __init__(self, form: Form, chains: int) -> None:
-        self._form = form
-        self._tables = {
+    def __init__(self, form: Form, chains: int, clues: Clues) -> None:
+        self._form, self._clues = form, clues
+        self._occupied = np.zeros((chains, *clues.known.shape), dtype=np.int64)
+        self.tables: dict[str, Array] = {
             name: np.zeros((chains, *getattr(form, name)), dtype=np.int64)
             for name in ("transition", "emission", "initial")
         }
 
-    def counts(self) -> list[Counts]:
-        """The counts of each chain."""
-        listed: list[Counts] = []
-        for k in range(len(self._tables["initial"])):
-            tables: dict[str, Any] = {name: table[k] for name, table in self._tables.items()}
-            listed.append(Counts(**tables))
-        return listed
+    def further(self) -> dict[str, Array]:
+        """The counts of labels, of the mechanism and of rewards, with a leading axis of chains."""
+        each = [occupied_tables(self._clues, part, self._form) for part in self._occupied]
+        return {name: np.stack([part[name] for part in each]) for name in each[0]}
 
     def first(self, gaps: Gaps, at: Array) -> None:
         """Count the first hidden states: as first states of episodes, or as transitions."""
@@ -229,6 +281,11 @@ class _Counted:
         place = self._form.emission_index(gaps.step[s] + g, gaps.actions[s, g], x, gaps.seen[s, g])
         self._add("emission", (c, *place), at[s, c, x])
 
+    def clue(self, gaps: Gaps, g: int, at: Array) -> None:
+        """Count the states of the clues of hidden state g."""
+        s, c, x = np.nonzero(at)
+        np.add.at(self._occupied, (c, gaps.clue[s, g], x), at[s, c, x])
+
     def transition(
         self, gaps: Gaps, g: int, s: Array, c: Array, after: Array, before: Array
     ) -> None:
@@ -240,7 +297,7 @@ class _Counted:
         self._add("transition", (c[k], *place), before[k, x])
 
     def _add(self, name: str, place: tuple[Array, ...], number: Array) -> None:
-        table = self._tables[name]
+        table: Any = self.tables[name]
         place = tuple(np.broadcast_to(part, number.shape) for part in place)
         flat = np.ravel_multi_index(place, table.shape)
         table += (

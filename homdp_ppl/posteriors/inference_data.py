@@ -118,10 +118,19 @@ def _sample_stats(belief: Posterior, draws: Draws) -> xr.Dataset:
     statistics: dict[str, Array] = {}
     if belief.atoms is not None and belief.atoms.weights is None:
         statistics |= belief.atoms.statistics
-    if homdp.rewards.law is None:
+    if _complete(homdp):
         statistics = {"lp": _log_density(homdp, data, draws), **statistics}
     variables = {name: (("chain", "draw"), draws.split(v)) for name, v in statistics.items()}
     return xr.Dataset(variables, coords, about)
+
+
+def _complete(homdp: HOMDP) -> bool:
+    """Whether states and observations are all the data.
+
+    Random rewards, labels and what was revealed may be data too.
+    """
+    form = homdp.hindsight_form
+    return homdp.rewards.law is None and (form is None or not form.matters)
 
 
 def _log_density(homdp: HOMDP, data: Counts | Evidence | Episodes, draws: Draws) -> Array:
@@ -157,7 +166,7 @@ def _episode_groups(belief: Posterior, draws: Draws, data: Episodes) -> dict[str
             {"action": action}, {axis: axes[axis] for axis in ("episode", "step")}, about
         ),
     }
-    if homdp.rewards.law is None:
+    if _complete(homdp):
         log = _without_ties(log_likelihoods(homdp, draws.values, draws.n, data))
         groups["log_likelihood"] = xr.Dataset(
             {"episodes": (("chain", "draw", "episode"), draws.split(log))},

@@ -7,24 +7,28 @@ estimates which share of the true posterior its 90% intervals contain.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from homdp_ppl.core.counts import Counts
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import InferenceError, Problem
-from homdp_ppl.posteriors.data import impossible, plain
-from homdp_ppl.posteriors.density import Density
+from homdp_ppl.posteriors.data import impossible
+from homdp_ppl.posteriors.density import Density, SiteDensity
 from homdp_ppl.precision import Array, to_numpy
 
-STEPS = 200  # of damped Newton
+BATCH = 64  # draws whose densities are computed at the same time
+STEPS = 200  # of damped Newton, at most
+ROUNDING = 1e-12  # relative to the potential: smaller gradients are zero up to rounding
 INTERVAL = 0.9
 COVERAGE_ERROR = 0.02  # largest error of the mass in each tail, which should be (1 - INTERVAL) / 2
 EFFICIENCY = 0.3  # smallest share of effective draws for which the check is reliable
+
+# z, damping, whether the gradient is zero, and the number of steps
+Carry: TypeAlias = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
 
 
 class Calibration(NamedTuple):
@@ -54,7 +58,7 @@ class Approximation(NamedTuple):
 class Laplace:
     """The compiled approximation for a declaration."""
 
-    def __init__(self, density: Density, draws: int) -> None:
+    def __init__(self, density: SiteDensity, draws: int) -> None:
         if len(density.configurations[""]) > 1:
             problem = Problem(
                 "laplace",
@@ -67,10 +71,12 @@ class Laplace:
         self.draws = draws
         self._fit: Any = jax.jit(self._approximate)
 
-    def fit(self, key: Array, counts: Counts) -> Approximation:
-        """Find the mode, draw, and weight the draws by the true density."""
-        counts = plain(counts)
-        samples, z, log_weights, slope, start = to_numpy(self._fit(key, counts))
+    def fit(self, key: Array, data: Any) -> Approximation:
+        """Find the mode, draw, and weight the draws by the true density.
+
+        The data are plain arrays, as for the density.
+        """
+        samples, z, log_weights, slope, start = to_numpy(self._fit(key, data))
         if not np.isfinite(start):
             raise impossible(self.density.name)
         if not np.isfinite(slope) or slope > 1e-3 or not np.isfinite(log_weights).any():
@@ -80,42 +86,49 @@ class Laplace:
         return Approximation(samples, _calibration(z, log_weights))
 
     def _approximate(
-        self, key: Array, counts: Counts
+        self, key: Array, data: Any
     ) -> tuple[dict[str, Array], Array, Array, Array, Array]:
-        start, energy = self.density.start(jax.random.fold_in(key, 0), counts)
+        start, energy = self.density.start(jax.random.fold_in(key, 0), data)
         first, unravel = ravel_pytree(start)
 
         def potential(z: jax.Array) -> Array:
-            return self.density.potential(counts, unravel(z))
+            return self.density.potential(data, unravel(z))
 
         mode = _minimise(potential, first)
         factor = jnp.linalg.cholesky(jax.hessian(potential)(mode))
         noise = jax.random.normal(jax.random.fold_in(key, 1), (self.draws, len(first)))
         z = mode + jax.vmap(lambda e: jax.scipy.linalg.solve_triangular(factor.T, e))(noise)
-        log_weights = -jax.vmap(potential)(z) + 0.5 * jnp.sum(noise**2, axis=1)
-        samples = jax.vmap(lambda position: self.density.constrain(key, counts, unravel(position)))(
-            z
-        )
+        log_weights = -jax.lax.map(potential, z, batch_size=BATCH) + 0.5 * jnp.sum(noise**2, axis=1)
+        samples = jax.vmap(lambda position: self.density.constrain(key, data, unravel(position)))(z)
         return samples, z, log_weights, jnp.max(jnp.abs(jax.grad(potential)(mode))), energy
 
 
 def _minimise(potential: Any, start: jax.Array) -> jax.Array:
-    """Newton's method; the damping grows after failed steps and shrinks after successful ones."""
+    """Newton's method; the damping grows after failed steps and shrinks after successful ones.
 
-    def step(
-        carry: tuple[jax.Array, jax.Array], _: None
-    ) -> tuple[tuple[jax.Array, jax.Array], None]:
-        z, damping = carry
+    It ends early when the gradient is zero up to rounding.
+    """
+
+    def unfinished(carry: Carry) -> jax.Array:
+        _, _, done, steps = carry
+        return ~done & (steps < STEPS)
+
+    def step(carry: Carry) -> Carry:
+        z, damping, _, steps = carry
         slope, curvature = jax.grad(potential)(z), jax.hessian(potential)(z)
         scale = jnp.maximum(jnp.abs(jnp.diagonal(curvature)), 1.0)
         candidate = z - jnp.linalg.solve(curvature + damping * jnp.diag(scale), slope)
-        better = potential(candidate) < potential(z)
+        now = potential(z)
+        better = potential(candidate) < now
         return (
             jnp.where(better, candidate, z),
             jnp.where(better, damping / 4, jnp.minimum(damping * 4, 1e12)),
-        ), None
+            jnp.max(jnp.abs(slope)) <= ROUNDING * (1 + jnp.abs(now)),
+            steps + 1,
+        )
 
-    (z, _), _ = jax.lax.scan(step, (start, jnp.ones(())), length=STEPS)
+    first = (start, jnp.ones(()), jnp.zeros((), bool), jnp.zeros((), int))
+    z: jax.Array = jax.lax.while_loop(unfinished, step, first)[0]
     return z
 
 

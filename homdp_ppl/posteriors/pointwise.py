@@ -16,11 +16,14 @@ import numpy as np
 from numpyro import handlers
 from numpyro.infer.util import log_density
 
+from homdp_ppl.core.clue_building import clues_of
+from homdp_ppl.core.clues import likelihoods
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.evidence import Gaps
 from homdp_ppl.core.forward import Rows, log_likelihood_of_gaps, log_probability_of_counts
 from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.declare.clue_likelihood import known_rewards
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.posteriors.counted import counted
 from homdp_ppl.precision import Array, in_x64, to_numpy
@@ -82,10 +85,11 @@ def _batch(homdp: HOMDP, data: Episodes) -> Batch:
     possible = None
     if not data.revealed[reached].all():
         X = homdp.form.sizes[0]
-        possible = np.ones((*data.states.shape, X), dtype=bool)
-        over = np.flatnonzero(data.ended == "terminal")
-        possible[over, data.length[over]] = homdp.spaces.ends
         known = data.revealed & reached
+        hidden = reached & ~known
+        rewards = known_rewards(homdp)
+        clues, place, _ = clues_of(data, homdp.form, homdp.spaces.ends, hidden, rewards)
+        possible = clues.known[place] > 0
         possible[known] = np.arange(X) == data.states[known][:, None]
     return Batch(data.states, data.observations, data.actions, data.steps, possible)
 
@@ -153,11 +157,13 @@ def _log_joint(
     if data is None:
         return total
     (counts, gaps), tables = data, homdp.short_tables(values)
+    named = homdp.counted_tables(values)
     for name, seen in counted(homdp, counts).items():
-        total = total + log_probability_of_counts(seen, getattr(tables, name))
+        total = total + log_probability_of_counts(seen, named[name])
     if gaps is None:
         return total
-    rows = Rows(tables.initial, tables.transition, tables.emission, homdp.form)
+    clues = likelihoods(gaps.clues, homdp.form, named)
+    rows = Rows(tables.initial, tables.transition, tables.emission, homdp.form, clues)
     return total + log_likelihood_of_gaps(rows, gaps)
 
 

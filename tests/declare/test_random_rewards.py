@@ -24,6 +24,8 @@ from homdp_ppl import (
     x64,
 )
 from homdp_ppl.planners import history_tree
+from homdp_ppl.posteriors import Sampling
+from tests.raising import raises
 from tests.random_rewards import CERTAIN, CHANCES, MOVES, PRIOR, SPACES, carried, in_states, native
 
 PAYS = np.array([[-2.0, 0.5], [3.0, 1.0]])
@@ -329,7 +331,7 @@ def test_missing_rewards_need_a_coin():
         tossed.returns(gaps)
 
 
-def test_missing_states_are_refused():
+def test_rewards_are_evidence_of_missing_states():
     model = native(rewards_recorded="coin")
     world = model.at(p=CHANCES, accuracy=0.8)
     played = rollout(KEYS, world, uniform_policy(world))
@@ -337,10 +339,12 @@ def test_missing_states_are_refused():
     revealed[0, 1] = False
     parts = played.observations, played.actions, played.states, revealed
     hidden = Episodes(*parts, rewards=played.rewards)
-    for call in (model.hindsight, lambda data: posterior(model, data)):
-        with pytest.raises(DataError) as error:
-            call(hidden)
-        assert error.value.problems[0].where == "states"
+    short = Sampling(chains=1, warmup=5, draws=8)
+    belief = posterior(model, hidden, sampling=short, force=True)
+    assert belief.method == "gibbs"
+    assert "recorded reward" in belief.explanation
+    with raises(DataError, "states"):
+        model.returns(hidden)
 
 
 def test_real_valued_spaces_need_known_rewards():

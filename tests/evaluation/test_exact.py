@@ -165,3 +165,13 @@ def test_a_world_is_not_a_pomdp():
     for function in (evaluate, occupancy):
         with raises(PlanningError, "model"):
             function(uniform_policy(world("tiger")), world("tiger"))
+
+
+@pytest.mark.parametrize("kinds", DEPENDENT)
+def test_sparse_tables_give_the_same_values(kinds, monkeypatch):
+    model = dependent_pomdp(3, kinds=kinds)
+    policy = random_policy(model.spaces, 0)
+    value = evaluate(policy, model)
+    monkeypatch.setattr("homdp_ppl.core.sparsity.LARGE", 0)
+    monkeypatch.setattr("homdp_ppl.core.sparsity.SPARSE", 2.0)
+    assert evaluate(policy, model) == pytest.approx(value, abs=1e-13)

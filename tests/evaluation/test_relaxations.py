@@ -36,8 +36,8 @@ def test_fast_informed_bound_is_exact_one_step_from_a_known_state() -> None:
 def test_large_sparse_tables_give_the_same_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     pomdp = signed_pomdp(3, zeros=True, X=12, Y=3, A=3)
     dense = fast_informed_bound(pomdp)
-    monkeypatch.setattr("homdp_ppl.evaluation.relaxations.LARGE", 0)
-    monkeypatch.setattr("homdp_ppl.evaluation.relaxations.SPARSE", 1.0)
+    monkeypatch.setattr("homdp_ppl.core.sparsity.LARGE", 0)
+    monkeypatch.setattr("homdp_ppl.core.sparsity.SPARSE", 1.0)
     monkeypatch.setattr("homdp_ppl.evaluation.relaxations.CHUNK", 40)
     np.testing.assert_allclose(fast_informed_bound(pomdp), dense, atol=1e-14)
 

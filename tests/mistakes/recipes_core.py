@@ -133,6 +133,9 @@ def declaring() -> Iterator[Recipe]:
         policy=things.policy(),
         actions=None,
     )
+    yield recipe(
+        "World.reveal", tiger.reveal, keys=jax.random.split(KEY, 2), episodes=things.episodes()
+    )
     yield recipe("World.returns", tiger.returns, episodes=things.episodes())
     yield recipe("World.with_horizon", tiger.with_horizon, horizon=3)
     yield from reading(

@@ -245,6 +245,13 @@ def files() -> Iterator[Recipe]:
     yield recipe(
         "write_pomdp", write_pomdp, model=tiger, path=things.folder() / "out.POMDP", discount=0.9
     )
+    yield recipe(
+        "formats.write_vectors",
+        formats.write_vectors,
+        plan=planners.history_tree()(tiger.pomdp),
+        path=things.folder() / "out.alpha",
+        step=1,
+    )
     parts = {f: getattr(file, f) for f in file.__dataclass_fields__}
     yield record("formats.PomdpFile", formats.PomdpFile, **parts)
     yield recipe("formats.PomdpFile.world", file.world, horizon=2, prior=1.0)

@@ -11,13 +11,16 @@ from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import Stationary
 from homdp_ppl.errors import PlanningError
 from homdp_ppl.planners._bounds import root_bounds
+from homdp_ppl.planners._limits import Limits
+from homdp_ppl.planners._search import Search
 from homdp_ppl.planners._search_bounds import Children, Stage, with_points
-from homdp_ppl.planners.bounded_search import Search, bounded_search
+from homdp_ppl.planners.bounded_search import bounded_search
 from tests.planners.exact import optimum, signed_pomdp, tree_values
 from tests.raising import raises
 
+module = importlib.import_module("homdp_ppl.planners._search")
 # the attribute of the package with this name is the function
-module = importlib.import_module("homdp_ppl.planners.bounded_search")
+planner = importlib.import_module("homdp_ppl.planners.bounded_search")
 
 
 def check_certificate(pomdp: POMDP, plan: Plan, gap: float = np.inf) -> None:
@@ -43,7 +46,7 @@ def test_certificate(seed: int, zeros: bool) -> None:
 
 def test_bounds_hold_at_every_stored_belief() -> None:
     pomdp = signed_pomdp(7, zeros=True, X=4, Y=3, A=3, H=5)
-    search = Search(pomdp, 1e-6, np.inf)
+    search = Search(pomdp, 1e-6, Limits())
     search.run()
     # vectors are values of policies
     assert evaluate(search.policy(), pomdp) == pytest.approx(search.bounds()[1], abs=1e-12)
@@ -90,7 +93,7 @@ def test_sawtooth_where_points_have_zeros() -> None:
     stay = np.broadcast_to(np.eye(3)[:, None], (3, 3, 3))
     pomdp = POMDP.of(np.ones(3) / 3, stay, np.ones((3, 1)), np.broadcast_to(np.eye(3), (2, 3, 3)))
     middle, value, informed = np.array([0.5, 0.5, 0.0]), np.ones(1), np.full((1, 3), 2.0)
-    search = Search(pomdp, 0.0, np.inf)
+    search = Search(pomdp, 0.0, Limits())
     search.stages[0].informed[:] = 2.0
     point = Children(
         np.array([0, 2]), np.array([0, 1]), middle[:2], informed, value, value, value, value, value
@@ -173,7 +176,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = bounded_search(0.0)(pomdp)
     check_certificate(pomdp, plan)
     assert plan.gap > 1e-9
-    monkeypatch.setattr(module, "MEMORY", 10_000)
+    monkeypatch.setattr(planner, "MEMORY", 10_000)
     with raises(PlanningError, "model"):
         bounded_search()(pomdp)
 

@@ -250,17 +250,6 @@ def test_invalid_options_raise_errors(name, option):
             PLANNERS[name](**{option: wrong})
 
 
-def test_auto_reports_its_choice():
-    small = random_pomdp(0, 2, 2, 2, 3)
-    assert auto()(small).planner == "history_tree, chosen because there are only 42 histories"
-    long = random_pomdp(0, 2, 2, 2, 1).with_tables(reward=np.ones((60, 2, 2)) * [0.2, 0.9])
-    assert auto()(long).planner.startswith("alpha_vectors, chosen because there are 2 states")
-    sparse = random_pomdp(3, 6, 3, 2, 1, zeros=0.5).with_tables(
-        reward=np.random.default_rng(0).uniform(size=(12, 6, 2))
-    )
-    assert auto()(sparse).planner.startswith("bounded_search, chosen because")
-
-
 ABSURD = """
 import resource, numpy as np
 from homdp_ppl import PlanningError

@@ -12,7 +12,6 @@ from homdp_ppl import (
     Counts,
     DataError,
     Episodes,
-    InferenceError,
     Kernels,
     homdp,
     models,
@@ -199,8 +198,6 @@ def test_what_needs_all_states_refuses_gaps():
         world.homdp.counts(gaps)
     with raises(DataError, "states"):
         Counts.of(gaps, world.homdp)
-    with raises(InferenceError, "method"):
-        posterior(world.homdp, gaps, method="laplace")
 
 
 def test_impossible_gaps_are_an_error():
