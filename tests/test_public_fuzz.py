@@ -10,7 +10,7 @@ import pytest
 
 from homdp_ppl import HOMDPError, Problem, confidence, explorers
 from homdp_ppl.core import checked
-from tests.mistakes import cases, things
+from tests.mistakes import cases, driver, things
 from tests.mistakes.driver import results, summary
 from tests.mistakes.public import required
 from tests.mistakes.recipe import recipe
@@ -105,6 +105,13 @@ def test_hanging_calls_and_memory_errors_are_caught(monkeypatch):
 
     each = recipe("allocate", allocate, n=1)
     assert outcome(each, n=Mistake("a huge number", 2**70, "any")).kind == "memory"
+
+
+def test_a_process_that_runs_no_case_is_an_error(monkeypatch):
+    """Planted: the time for imports is too short. Without the error, no case would have failed."""
+    monkeypatch.setattr(driver, "PATIENCE", 0.01)
+    with pytest.raises(RuntimeError):
+        list(driver.results(1, SEED))
 
 
 def test_unknown_keywords_may_raise_a_type_error():

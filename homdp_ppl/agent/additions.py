@@ -31,6 +31,8 @@ def add_events(ledger: Ledger, actor: Actor, given: Any) -> list[Add]:
         if name is None:
             name = f"added {len(ledger.sessions) + len(events) + 1}"
         rewards = episode.rewards
+        if np.ma.is_masked(rewards) and homdp.rewards.law is None:
+            rewards = None  # rewards are declared: recorded ones carry no information
         if np.ma.is_masked(rewards):
             expected = "a reward for every step, or none"
             problems.append(Problem("rewards", "missing rewards", expected, at=f"episode {k}"))

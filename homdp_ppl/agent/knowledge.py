@@ -17,7 +17,7 @@ from homdp_ppl.agent.slots import slot_data
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.explorers.state import State
 from homdp_ppl.learning.learner import Learner
-from homdp_ppl.learning.loop import COUNTING
+from homdp_ppl.learning.warm_start import COUNTING
 from homdp_ppl.precision import in_x64
 
 Delay: TypeAlias = Literal["any", "independent"]

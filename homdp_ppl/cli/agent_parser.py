@@ -32,7 +32,7 @@ WITH_ID = ("act", "end", "abandon", "reveal", "explain", "forget")
 def add_agent(commands: Any) -> None:
     """Add the command ``agent`` with its own commands."""
     more = (
-        "The agent acts in a live system and learns when the latent states are revealed later. "
+        "The agent chooses actions, and learns when latent states are revealed later. "
         "Everything is saved in a directory."
     )
     parser = add_command(commands, "agent", "create and use an agent in a live system", more)
@@ -43,7 +43,7 @@ def add_agent(commands: Any) -> None:
     _new(actions)
     for name, text in (
         ("begin", "begin an episode"),
-        ("act", "show an observation to an episode and print its action"),
+        ("act", "pass an observation to an open episode and print the action"),
         ("end", "end an episode before its last step"),
         ("abandon", "declare that the states of an episode will never be revealed"),
         ("reveal", "reveal or correct states of an episode"),
@@ -51,7 +51,7 @@ def add_agent(commands: Any) -> None:
         ("explain", "explain the last action of an episode"),
         ("forget", "erase an episode from the journal"),
         ("migrate", "continue with a changed declaration"),
-        ("status", "print numbers of episodes, and which are open or pending"),
+        ("status", "print how many episodes there are, and which are open or pending"),
         ("serve", "answer requests: JSON lines on standard input and output"),
     ):
         _further(actions, name, text)
@@ -75,13 +75,14 @@ def _new(actions: Any) -> None:
         "--episodes",
         type=positive,
         metavar="K",
-        help="number of episodes, required by rules that depend on it",
+        help="number of episodes that the agent will play; some rules require it",
     )
     parser.add_argument(
         "--delay",
         choices=("any", "independent"),
         default="any",
-        help="whether delays of reveals may depend on what happened (default any)",
+        help="any: the delay of a reveal may depend on the episode; independent: it does not "
+        "(default any)",
     )
 
 

@@ -207,7 +207,10 @@ def _incremented(table: Array, index: tuple[Array, ...], traced: bool) -> Array:
 def _form(model: HasTables) -> Form:
     """The form of a model's tables; raises an error if its counts do not fit in memory."""
     X, Y, A, _ = spaces_of(model, "counts").sizes
-    form = model.form
+    form = getattr(model, "form", None)
+    if not isinstance(form, Form):
+        expected = "a HOMDP, a World, a POMDP or Spaces"
+        raise DataError("counts", [Problem("model", shown(model), expected)])
     got = f"{count(X)} states, {count(A)} actions and {count(Y)} observations"
     needed = NUMBER * (math.prod(form.transition) + math.prod(form.emission))
     require_memory(DataError, "counts", "states", got, needed, "Use fewer states or actions.")

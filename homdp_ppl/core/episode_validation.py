@@ -63,7 +63,8 @@ def structure_problems(arrays: dict[str, Values]) -> list[Problem]:
     problems = []
     for name, array in arrays.items():
         free = name == "ended" and array.ndim == 0
-        if not free and array.shape[: len(wanted[name])] != wanted[name]:
+        shape_of = array.shape if name in ("length", "ended", "ids") else array.shape[:2]
+        if not free and shape_of != wanted[name]:
             remedy = "The state after the last action is missing." * (
                 name == "states" and array.shape[:2] == (N, H)
             )

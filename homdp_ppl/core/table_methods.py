@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.pomdp_validation import spaces_of
-from homdp_ppl.core.spaces import HasSpaces
+from homdp_ppl.core.spaces import HasSpaces, HasTables
 
 if TYPE_CHECKING:
     from homdp_ppl.core.episodes import Episodes
+    from homdp_ppl.core.log_summary import LogSummary
 
 
 class TableMethods:
@@ -145,3 +146,38 @@ class TableMethods:
             spaces = spaces_of(homdp, "to_frame")
             coded = Episodes.of(coded, spaces)
         return to_table(coded, spaces)
+
+    @checked
+    def summary(self, homdp: HasSpaces | None = None) -> LogSummary:
+        """Lengths, missing states by step and by what was seen, actions, and visits of table rows.
+
+        Parameters
+        ----------
+        homdp
+            A declaration, a world or spaces, for names and rows. With a declaration, the summary
+            lists the unknown rows about which the log says nothing.
+
+        Examples
+        --------
+        >>> from homdp_ppl import Episodes, models
+        >>> tiger = models.load("tiger", horizon=2).homdp
+        >>> log = Episodes([[0, 1], [0, 0]], [[0, 1], [0, 0]], [[0, 0, 1], [0, None, 0]])
+        >>> log.summary(tiger)
+        2 episodes, 4 steps, horizon 2
+        steps per episode  2: 2
+        ended              horizon: 2
+        states revealed    5 of 6 (83%)
+          by step          100%, 50%, 100%
+          by observation   growl left 67%, growl right 100%
+          by action        listen 67%, open left 100%, open right -
+        actions            listen 75%, open left 25%, open right 0%
+        rows without data  1 of 2 unknown rows: emission (right)
+          least visited    3 (emission (left))
+        """
+        from homdp_ppl.core.episodes import Episodes
+        from homdp_ppl.core.log_summary import summarised
+
+        log = cast(Episodes, self)
+        if homdp is not None:
+            log = Episodes.of(log, spaces_of(homdp, "summary"))
+        return summarised(log, cast("HasTables | None", homdp))

@@ -11,7 +11,9 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.plan import TreePlanner
+from homdp_ppl.core.reveal import Reveal
 from homdp_ppl.declare.model import HOMDP, World
+from homdp_ppl.declare.returns import Played
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.explorers.state import State
@@ -28,6 +30,7 @@ from homdp_ppl.learning.record import Record
 from homdp_ppl.learning.run import COMPILED, Run
 from homdp_ppl.learning.stages import Optimum
 from homdp_ppl.learning.task import Request, Task
+from homdp_ppl.learning.warm_start import as_log
 from homdp_ppl.precision import in_x64
 
 FEW = 1000  # with fewer rounds, summed over all seeds, compiling takes longer than it saves
@@ -41,6 +44,7 @@ def learn(
     episodes: int,
     seed: int | Sequence[int] = 0,
     model: HOMDP | None = None,
+    log: Played | None = None,
     stop_after: int | None = None,
     stop_when: float | None = None,
     *,
@@ -48,6 +52,7 @@ def learn(
     compiled: bool | None = None,
     progress: bool | None = None,
     simulations: int = SIMULATIONS,
+    reveal: Reveal | None = None,
 ) -> Any:
     """Run an exploration rule in a world for K episodes and evaluate every deployed policy.
 
@@ -68,6 +73,11 @@ def learn(
         only on (seed, episode, step), so runs of different rules can be compared in pairs.
     model
         The learner's declaration (prior and structure). Default: the declaration of the world.
+    log
+        Recorded episodes that the learner starts with, for example from
+        :meth:`Episodes.from_frame`. All their states must be revealed. Rules whose bonuses depend
+        on K count them as episodes. HOP-V, which uses single steps of its own episodes, refuses
+        them.
     stop_after
         Stop after this many episodes. Continue with :meth:`Run.resume`.
     stop_when
@@ -88,6 +98,11 @@ def learn(
         The number of simulated episodes per estimated value, for policies that plan online in
         real-valued spaces. The optimum is then the value that the same planner reaches in the true
         world.
+    reveal
+        Which states are revealed after each episode, for finite spaces; by default all of them.
+        Rules with a posterior sum over the missing states. Rules that count use the revealed steps
+        and pairs, which needs a coin per step or per episode. At a share of 0 nothing is revealed;
+        see :func:`homdp_ppl.posteriors.label_symmetries`.
 
     Returns
     -------
@@ -126,6 +141,8 @@ def learn(
             compiled,
             progress,
             simulations,
+            log,
+            reveal,
         )
     )
     runs = begin(request)
@@ -161,11 +178,17 @@ def begin(request: Request, worth_compiling: bool | None = None) -> list[Run]:
     check_model(request)
     world, model = request.world, request.declaration
     common = world, request.explorer, request.planner, request.episodes
-    tasks = [Task(*common, seed, model, request.foresight, np.nan) for seed in request.seeds]
+    log = as_log(request.explorer, model, request.log)
+    further: dict[str, Any] = {"log": log, "reveal": request.reveal}
+    tasks = [
+        Task(*common, seed, model, request.foresight, np.nan, **further) for seed in request.seeds
+    ]
     learners = [task.learner() for task in tasks]
     if request.explorer.objective.candidates > MANY:
         learners[0].planning  # noqa: B018  # raises an error for too many, before JAX compiles
     states = [learner.init() for learner in learners]  # raises an error if the parts do not fit
+    if request.reveal is not None:  # raises an error for options that need every state
+        learners[0].decide(0, states[0])
     if worth_compiling is None:
         worth_compiling = tasks[0].rounds * len(tasks) >= FEW
     loop = _loop(request, learners[0], states[0], worth_compiling)

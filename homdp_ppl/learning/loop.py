@@ -16,18 +16,16 @@ import numpy as np
 
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.explorers._believing import update_belief
-from homdp_ppl.explorers.state import State, count
+from homdp_ppl.explorers.state import State
 from homdp_ppl.learning.density_stage import DensityStage
 from homdp_ppl.learning.record import Writer
 from homdp_ppl.learning.stages import Stage, TableStage
 from homdp_ppl.learning.task import Task
+from homdp_ppl.learning.warm_start import COUNTING
 from homdp_ppl.precision import in_x64
 
 if TYPE_CHECKING:
     from homdp_ppl.learning.run import Run
-
-COUNTING = (count, update_belief)  # updates that only count: many episodes are counted in one call
 
 
 def nothing(rounds: int) -> None:
@@ -58,6 +56,7 @@ def advance(run: Run, rounds: int, done: Callable[[int], None] = nothing) -> Run
     policies, clock = dict(run.policies), Clock(run.seconds)
     for k in range(len(run.values), rounds):
         noise = list(islice(noises, learner.episodes_per_round))
+        first = k * learner.episodes_per_round
         planned = learner.out_of_date(state, decision)  # always True in the paper
         if planned:
             with clock("inference"):
@@ -77,7 +76,8 @@ def advance(run: Run, rounds: int, done: Callable[[int], None] = nothing) -> Run
                 episode, played = stage.deploy(decision, value, policy, numbers)
             with clock("inference"):
                 # 1: n_{k+1}, T-hat_{k+1}, O-hat_{k+1}. 2: step h's tuple; the spaces if h = H
-                state = learner.update(state, episode, simulated=True)
+                shown = task.shown(episode, first + h - 1)
+                state = learner.update(state, shown, simulated=True)
             written.episode(episode, played, stage.impossible(decision, episode))
         plans = int(decision.plans) if planned else 0
         written.round(value, float(decision.optimistic), planned, plans)
@@ -97,7 +97,8 @@ def stage_of(task: Task) -> Stage:
 def plan_again(run: Run, index: int) -> Policy:
     """The policy of a round, planned again from the state before that round."""
     state = state_before(run, index)
-    policy: Policy = run.task.learner().decide(int(state.played), state).policy
+    learner = run.task.learner()
+    policy: Policy = learner.decide(index * learner.episodes_per_round, state).policy
     return policy
 
 
@@ -106,9 +107,9 @@ def state_before(run: Run, index: int) -> State:
     task, learner = run.task, run.task.learner()
     played = index * learner.episodes_per_round
     state, shown = learner.init(), run.episodes[:played]
-    if task.explorer.update in COUNTING and state.counts is not None:
+    if task.reveal is None and task.explorer.update in COUNTING and state.counts is not None:
         counts = Counts.of(shown, task.model)
-        return replace(state, counts=counts, played=np.asarray(played))
+        return replace(state, counts=state.counts + counts, played=state.played + played)
     for episode in shown:
         state = learner.update(state, episode, simulated=True)
     return state

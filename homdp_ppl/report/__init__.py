@@ -12,10 +12,12 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same at run ti
     from homdp_ppl.report.draws import draw_densities, draw_intervals, draw_shares
     from homdp_ppl.report.forest import draw_forest
     from homdp_ppl.report.formatting import COLOURS
+    from homdp_ppl.report.hindsight import draw_hindsight
     from homdp_ppl.report.intervals import draw_choice, draw_evaluation
     from homdp_ppl.report.labels import label_ends
     from homdp_ppl.report.ladders import draw_bounds, draw_ladder, draw_savings
     from homdp_ppl.report.learning import draw_optimistic_values, draw_regret
+    from homdp_ppl.report.logs import draw_log
     from homdp_ppl.report.lower_bound import draw_instance, draw_scaling
     from homdp_ppl.report.page import write_page
     from homdp_ppl.report.planning import draw_beliefs, draw_cells, draw_envelope, draw_losses
@@ -51,9 +53,11 @@ __all__ = [
     "draw_episodes_to",
     "draw_evaluation",
     "draw_forest",
+    "draw_hindsight",
     "draw_instance",
     "draw_intervals",
     "draw_ladder",
+    "draw_log",
     "draw_losses",
     "draw_optimism",
     "draw_optimistic_values",
@@ -84,10 +88,12 @@ _HOMES = {  # module: the public names that it defines
     "draws": "draw_densities draw_intervals draw_shares",
     "forest": "draw_forest",
     "formatting": "COLOURS",
+    "hindsight": "draw_hindsight",
     "intervals": "draw_choice draw_evaluation",
     "labels": "label_ends",
     "ladders": "draw_bounds draw_ladder draw_savings",
     "learning": "draw_optimistic_values draw_regret",
+    "logs": "draw_log",
     "lower_bound": "draw_instance draw_scaling",
     "page": "write_page",
     "planning": "draw_beliefs draw_cells draw_envelope draw_losses",

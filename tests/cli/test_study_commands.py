@@ -84,6 +84,7 @@ def test_a_time_limit_that_is_too_short_is_reported(capsys):
     assert "No results were saved" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_all_tables_have_the_same_columns_and_the_others_are_listed(capsys, monkeypatch):
     """The long name of one rule leaves less space in one of the tables."""
     Path("mine.py").write_text(MINE)

@@ -114,6 +114,16 @@ def test_histories_out_of_range_raise(observations, actions, place):
         uniform_policy(SPACES).act(observations, actions)
 
 
+@pytest.mark.parametrize("observations", ["", "growl left", [["growl left"]]])
+def test_names_that_are_not_a_sequence_raise(observations):
+    """Found by fuzzing: an IndexError for policies with names."""
+    tiger = world("tiger")
+    policy = uniform_policy(tiger).named(tiger)
+    assert policy.act(["growl left"], []).sum() == 1
+    with raises(PolicyError, "history"):
+        policy.act(observations, [])
+
+
 def test_policies_pass_through_jax():
     policy = random_policy(SPACES, 0)
     leaves, tree = jax.tree.flatten(policy)

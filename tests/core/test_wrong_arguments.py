@@ -266,6 +266,24 @@ def test_ids_are_not_arrays():
     assert wheres(DataError, lambda: Episodes(*given, ids=ragged)) == ["ids"]
 
 
+@pytest.mark.parametrize("name", ["length", "ended", "ids"])
+def test_one_value_per_episode(name):
+    """Found by fuzzing: an array with further axes was broadcast, or raised a ValueError."""
+    given = np.zeros((2, 2), int), np.zeros((2, 2), int), np.zeros((2, 3), int)
+    value = {"length": 2, "ended": "horizon", "ids": "a"}[name]
+    assert wheres(DataError, lambda: Episodes(*given, **{name: np.full((2, 1), value)})) == [name]
+    assert len(Episodes(*given, **{name: np.full(2, value)})) == 2
+
+
+def test_plans_have_no_tables_to_count():
+    """Found by fuzzing: an AttributeError."""
+    plan = make_plan(
+        policy=uniform_policy(MODEL), value=1.0, upper=1.5, model=MODEL, planner="test"
+    )
+    wrong: Any = plan
+    assert wheres(DataError, lambda: Counts.zero(wrong)) == ["model"]
+
+
 def test_numbers():
     for given in (np.ma.array([1.0]), jnp.ones(2), np.float32([1]), [True], range(3)):
         numbers, problems = as_numbers("x", given, "shape (n,)")

@@ -58,7 +58,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("declare", [lamp, walk])
+@pytest.mark.parametrize("declare", [lamp, pytest.param(walk, marks=pytest.mark.slow)])
 def test_declarations_are_equal_by_value(declare):
     one, same = declare(), declare()
     assert one is not same

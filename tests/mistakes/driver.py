@@ -40,13 +40,18 @@ def results(calls: int, seed: int = 0, prefix: str = "", first: int = 0) -> Iter
     """The outcomes of cases ``first`` to ``calls`` of a seed."""
     while first < calls:
         last = None
+        ended = False
         for line in _lines(seed, first, calls, prefix):
-            if "kind" in line:
+            if "ended" in line:
+                ended = line["ended"]
+            elif "kind" in line:
                 yield Result(**line)
                 first, last = line["number"] + 1, None
             else:
                 last = line
         if last is None:
+            if not ended:
+                raise RuntimeError("the process died or hung before the first case")
             return
         yield Result(**last, kind="crash", detail="the process died or hung")
         first = last["number"] + 1
@@ -78,6 +83,7 @@ def _lines(seed: int, first: int, calls: int, prefix: str) -> Iterator[dict[str,
     try:
         while line := said.get(timeout=PATIENCE):
             yield json.loads(line)
+        yield {"ended": child.wait() == 0}
     except queue.Empty:
         pass
     finally:

@@ -182,7 +182,7 @@ def _for_number(value: float) -> Iterator[Mistake]:
 def _for_string(value: str) -> Iterator[Mistake]:
     yield Mistake("a number", 3, "refuse")
     yield Mistake("nan", math.nan, "refuse")
-    yield Mistake("an array of strings", np.array([value, value]), "refuse")
+    yield Mistake("an array of strings", np.array([value] * 3), "refuse")
     yield Mistake("in a list", [value], "any")
     yield Mistake("empty", "", "any")
     yield Mistake("misspelt", value[:-1] + "x", "any")

@@ -87,6 +87,7 @@ def test_the_fast_density_is_that_of_the_program(law):
     np.testing.assert_allclose(np.diff(ours), np.diff(theirs), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_reweighting_agrees_with_a_new_fit_of_the_density():
     """Rewards with a density: weights of the draws are ratios of the program's densities."""
     model = native("beta", horizon=2)

@@ -169,6 +169,7 @@ def test_bad_units_fail_alone(tmp_path, client):
     check_bad_units(tmp_path / "bad", client=client)
 
 
+@pytest.mark.slow
 def test_workers_killed_at_random_moments(tmp_path, two, client, expected):
     """Five kills."""
     check_kills(tmp_path / "study", expected, 5, two.kill_one, client=client)

@@ -60,9 +60,10 @@ def sides(policy, truth, learned):
     return left, distance, (visits * bonus).sum(), H
 
 
-def test_one_round_on_simulated_counts():
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 6), marks=pytest.mark.slow)])
+def test_one_round_on_simulated_counts(seeds):
     """Step 3 for the policy of the round, with the actual distances, in random worlds."""
-    for seed in range(6):
+    for seed in seeds:
         world = models.load("random", states=2, observations=2, actions=2, horizon=3, seed=seed)
         for n in (1, 5, 50):
             keys = jax.random.split(jax.random.key(seed), n)

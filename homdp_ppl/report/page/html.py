@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.report.page.script import SCRIPT
 from homdp_ppl.report.page.style import STYLE
 from homdp_ppl.storage._system import printable
 
@@ -139,7 +140,5 @@ def document(title: str, *content: str) -> str:
         tag("title", text(title)),
         tag("style", STYLE),
     )
-    return (
-        f"<!DOCTYPE html>\n<html "
-        f'lang="en">\n{head}\n{tag("body", tag("main", *content))}\n</html>\n'
-    )
+    body = tag("body", tag("main", *content), tag("script", SCRIPT))
+    return f'<!DOCTYPE html>\n<html lang="en">\n{head}\n{body}\n</html>\n'

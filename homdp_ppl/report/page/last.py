@@ -16,6 +16,7 @@ from homdp_ppl.report.page.gather import LEAVES, NOTHING
 from homdp_ppl.report.page.html import Html, number, paragraph, picture
 from homdp_ppl.report.page.model import Shown
 from homdp_ppl.report.page.tables import decisions_table
+from homdp_ppl.report.page.tree import unfolding
 from homdp_ppl.report.radii import Part, draw_radii
 
 
@@ -34,12 +35,13 @@ def policy_section(shown: Shown) -> Html:
         return Html(paragraph(summary) + decisions_table(tree, 2 * LEAVES))
     firsts = [data for _, data in tree.nodes(data=True) if data["step"] == 1]
     decisions = "; ".join(f"after {data['history']}: {data['action']}" for data in firsts)
-    return picture(
+    drawn = picture(
         lambda: draw_tree(tree, f"{which}, with remaining values"),
         f"A tree of decisions. First decisions: {decisions}.",
         f"{summary} Read from left to right: branches are observations (thicker means likelier), "
         "boxes are actions with the expected remaining return.",
     )
+    return Html(drawn + unfolding(tree, f"{which} in words, the likeliest observations first"))
 
 
 def forest_section(shown: Shown) -> Html:

@@ -13,6 +13,7 @@ from homdp_ppl.errors import HOMDPError
 from homdp_ppl.learning.metrics import Saved
 from homdp_ppl.report.formatting import COLOURS
 from homdp_ppl.report.learning import draw_regret
+from homdp_ppl.report.page.chart import regret_data, with_data
 from homdp_ppl.report.page.exhibits import Exhibit, read_exhibit, write_exhibit
 from homdp_ppl.report.page.gather import gather, not_shown
 from homdp_ppl.report.page.html import Html, number, paragraph, picture, tag, text
@@ -21,6 +22,7 @@ from homdp_ppl.report.page.tables import prior_table, theory_tables
 from homdp_ppl.report.priors import draw_priors
 from homdp_ppl.report.studies import draw_optimism
 from homdp_ppl.study import StudyDirectory
+from homdp_ppl.study.directory import slug
 from homdp_ppl.study.reading import Runs
 from homdp_ppl.study.sources import takes_world
 from homdp_ppl.study.specification import Unit
@@ -124,12 +126,13 @@ def regret_section(shown: Shown) -> Html:
         f"{name} {number(float(np.mean([run.lost[-1] for run in group])))}"
         for name, group in runs.items()
     )
-    return picture(
+    figure = picture(
         lambda: draw_regret(runs, plt.subplots(figsize=(6.6, 3.8), layout="constrained")[1]),
         f"Regret against episodes. Final mean regret: {ends}.",
         f"Regret: the loss against the optimal policy, summed over the episodes. {band} "
         f"Where a curve is flat, the policies are optimal. {cut}",
     )
+    return with_data(figure, regret_data(shown.model, runs, f"{slug(shown.model)}-regret.csv"))
 
 
 def optimism_section(shown: Shown) -> Html:

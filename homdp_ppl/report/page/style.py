@@ -32,6 +32,22 @@ td.words { text-align: left; white-space: normal; min-width: 14rem; }
 .note { color: #444; }
 figure { margin: 0.6rem 0 1.2rem; }
 figure img { display: block; width: 100%; max-width: 46rem; height: auto; }
+figure.explored > .scroll { display: none; }
+.chart svg { display: block; width: 100%; max-width: 46rem; height: auto; touch-action: pan-y;
+  font-size: 12px; cursor: crosshair; user-select: none; }
+.chart .grid { stroke: #e4e4e4; }
+.chart .guide { stroke: #444; stroke-dasharray: 3 3; }
+.controls { display: flex; flex-wrap: wrap; gap: 0.3rem 1rem; font-size: 0.92rem;
+  align-items: center; }
+.controls label { display: inline-flex; gap: 0.3rem; align-items: center; }
+.controls button, .controls select { font: inherit; padding: 0.1rem 0.5rem; }
+.swatch { width: 1em; height: 0.35em; }
+.readout { font-size: 0.9rem; min-height: 3em; font-variant-numeric: tabular-nums; }
+.unfold { font-size: 0.92rem; margin: 0 0 1.2rem; }
+.unfold ul { margin: 0.2rem 0 0.2rem 0.4rem; padding-left: 1rem; list-style: none;
+  border-left: 1px solid #ddd; }
+.unfold p { margin: 0; padding-left: 1rem; }
+.unfold summary { cursor: pointer; }
 figcaption { color: #444; font-size: 0.92rem; max-width: 46rem; }
 pre { background: #f5f5f5; padding: 0.6rem 0.8rem; overflow-x: auto; font-size: 0.85rem; }
 code { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
@@ -44,6 +60,8 @@ dd { margin: 0; overflow-wrap: anywhere; }
   dd { margin-bottom: 0.4rem; }
 }
 @media print {
+  .chart { display: none; }
+  figure.explored > .scroll { display: block; }
   body { font-size: 9.5pt; }
   main { max-width: none; padding: 0; }
   nav { display: none; }
