@@ -23,6 +23,7 @@ from tests.mistakes import (
     recipes_learning,
     recipes_logs,
     recipes_maths,
+    recipes_offline,
     recipes_report,
     recipes_rules,
     recipes_studies,
@@ -74,6 +75,7 @@ def recipes() -> tuple[Recipe, ...]:
         recipes_maths.evaluating,
         recipes_maths.inferring,
         recipes_maths.statements,
+        recipes_offline.offline_recipes,
         recipes_report.tables,
         recipes_report.pictures,
     ]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from homdp_ppl import explain
 from homdp_ppl.report import draw_explanation, draw_live_check
 from tests.mistakes import things
-from tests.mistakes.recipe import Recipe, recipe
+from tests.mistakes.recipe import Recipe, reading, recipe
 from tests.mistakes.recipes_agent import agent
 
 
@@ -31,3 +31,5 @@ def checks() -> Iterator[Recipe]:
     yield recipe("report.draw_live_check", draw_live_check, check=agent("past").check(), axes=None)
     decision = explain(things.policy(), tiger, [0], [])
     yield recipe("report.draw_explanation", draw_explanation, explanation=decision, axes=None)
+    yield from reading("HOMDP", tiger.homdp, "hindsight_form")
+    yield from reading("Spaces", tiger.spaces, "declared")
