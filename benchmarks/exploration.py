@@ -1,13 +1,15 @@
 """Exploration rules on the same problems with the same random numbers: regret and guarantees.
 
     python benchmarks/exploration.py [--problems NAME ...] [--rules NAME ...]
-                                     [--episodes 2000] [--seeds 5] [--out FILE.jsonl]
+                                     [--episodes 500 2000 10000] [--seeds 5]
+                                     [--out FILE.jsonl]
 
 For every problem and rule: the mean regret, its ratio to that of `tight` (seed by seed, then the
 mean), the share of optimistic rounds, the last promise minus the optimum, the last gap, and the
 width of the certificate of the last policy (upper bound of the optimum minus lower bound of the
-value). In flat tables every row is unknown. The rules of the ablation are `anytime` without one of
-its parts.
+value). With several numbers of episodes, rules that do not use the number run once, and the figures
+are those of the first episodes. In flat tables every row is unknown. The rules of the ablation are
+`anytime` without one of its parts.
 """
 
 import argparse
@@ -138,7 +140,7 @@ def main():
     )
     parser.add_argument("--problems", nargs="*", choices=PROBLEMS, default=list(PROBLEMS))
     parser.add_argument("--rules", nargs="*", choices=RULES, default=DEFAULT)
-    parser.add_argument("--episodes", type=int, default=2000)
+    parser.add_argument("--episodes", type=int, nargs="+", default=[2000])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path, help="append one JSON line per problem and rule")
     options = parser.parse_args()
@@ -146,48 +148,65 @@ def main():
     for problem in options.problems:
         world, regrets = PROBLEMS[problem](), {}
         for rule in options.rules:
-            row = measure(world, RULES[rule](), options.episodes, options.seeds, regrets, rule)
-            rows.append({"problem": problem, "rule": rule, **row})
-            if options.out:
-                with options.out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({**rows[-1], "episodes": options.episodes}) + "\n")
-    show(rows)
+            for row in measure(world, RULES[rule](), options.episodes, options.seeds):
+                key, lost = row["episodes"], row.pop("lost")
+                if rule == "tight":
+                    regrets[key] = lost
+                row["ratio"] = (lost / regrets[key]).mean() if key in regrets else np.nan
+                rows.append({"problem": problem, "rule": rule, **row})
+                if options.out:
+                    with options.out.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(rows[-1]) + "\n")
+    for episodes in options.episodes:
+        show([row for row in rows if row["episodes"] == episodes], episodes)
 
 
-def measure(world, rule, episodes, seeds, regrets, name):
-    """The figures of one rule in one world; ``regrets`` collects those of all rules."""
-    start = time.perf_counter()
-    runs = learn(world, rule, history_tree(), episodes, list(range(seeds)), progress=False)
-    seconds = (time.perf_counter() - start) / (seeds * episodes)
-    lost = regrets[name] = np.array([run.regret[-1] for run in runs])
-    baseline = regrets.get("tight")
+def measure(world, rule, marks, seeds):
+    """The figures of one rule in one world after each number of episodes."""
+    at_once = not rule.about.needs_episodes  # one run, of which the others are the beginnings
+    rows = []
+    for episodes in [max(marks)] if at_once else marks:
+        start = time.perf_counter()
+        runs = learn(world, rule, history_tree(), episodes, list(range(seeds)), progress=False)
+        seconds = (time.perf_counter() - start) / (seeds * episodes)
+        for mark in sorted(marks) if at_once else [episodes]:
+            figures = summarised(runs, mark)
+            rows.append({"episodes": mark, **figures, "milliseconds": 1000 * seconds})
+    return rows
+
+
+def summarised(runs, mark):
+    """The figures of runs after the first episodes."""
+    lost = np.array([run.regret[mark - 1] for run in runs])
+    widths = [certificate_width(run, mark) for run in runs]
     return {
+        "lost": lost,
         "regret": lost.mean(),
-        "error": lost.std(ddof=1) / np.sqrt(seeds) if seeds > 1 else np.nan,
-        "ratio": np.nan if baseline is None else (lost / baseline).mean(),
-        "optimistic": float(np.mean([run.was_optimistic.mean() for run in runs])),
-        "promise": float(np.mean([run.optimistic[-1] - run.optimum for run in runs])),
-        "gap": float(np.mean([run.gaps[-1] for run in runs])),
-        "certificate": float(np.mean([certificate_width(run) for run in runs])),
-        "milliseconds": 1000 * seconds,
+        "error": lost.std(ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else np.nan,
+        "optimistic": float(np.mean([run.was_optimistic[:mark].mean() for run in runs])),
+        "promise": float(np.mean([run.optimistic[mark - 1] - run.optimum for run in runs])),
+        "gap": float(np.mean([run.gaps[mark - 1] for run in runs])),
+        "worst_gap": float(np.max([run.gaps[mark - 1] for run in runs])),
+        "certificate": float(np.mean(widths)),
     }
 
 
-def certificate_width(run):
-    """The certified gap of the last policy, with the data of the whole run."""
+def certificate_width(run, mark):
+    """The certified gap of the policy of an episode, with the data of the run until then."""
     model = run.task.model
-    sets = confidence_sets(model, model.counts(run.episodes))
+    policy = run.policy if mark == len(run.values) else run.policy_at(mark - 1)
+    sets = confidence_sets(model, model.counts(run.episodes[:mark]))
     planning = TablePlanning(explorers.anytime(), history_tree(), model)
     return (
         planning.plan(promised(sets, value_ranges(sets))).optimistic
-        - policy_interval(sets, run.policy).low
+        - policy_interval(sets, policy).low
     )
 
 
-def show(rows):
+def show(rows, episodes):
     """Print a table, and the geometric means of the ratios on flat tables."""
     columns = ("regret", "error", "ratio", "optimistic", "promise", "gap", "certificate")
-    table = Table("problem", "rule", *columns, "ms per episode")
+    table = Table("problem", "rule", *columns, "ms per episode", title=f"{episodes:,} episodes")
     for row in rows:
         numbers = [f"{row[name]:.3g}" for name in (*columns, "milliseconds")]
         table.add_row(row["problem"], row["rule"], *numbers)

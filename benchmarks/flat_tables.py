@@ -31,6 +31,8 @@ TABLES: dict[str, Callable[[float, float], World]] = {
     "random": _zoo("random", horizon=3),
     "meta_learning": _zoo("meta_learning", horizon=3),
     "fast_control": _zoo("fast_control", horizon=3),
+    "imitation": _zoo("imitation", horizon=3),
+    "sim_to_real": _zoo("sim_to_real", horizon=3),
     "carried_screening": carried_screening,
 }
 
@@ -66,7 +68,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--episodes", type=int, default=5000)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--z", type=float, nargs="+", default=[1.645])
+    parser.add_argument("--z", type=float, nargs="+", default=[None], help="default: the rule's")
     parser.add_argument("--unvisited", type=float, help="deviations for rows without data")
     parser.add_argument("--priors", nargs="+", default=["flat", "sparse"])
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))

@@ -32,7 +32,8 @@ STUDY: dict[str, dict[str, int]] = {
 RULES = {
     "hop_b": explorers.hop_b,
     "tight": explorers.tight,
-    "quantile_backup": explorers.quantile_backup,
+    "anytime": explorers.anytime,
+    "quantile_backup": lambda: explorers.quantile_backup(1.645),  # as in naive.py
     "posterior_sampling": explorers.posterior_sampling,
     "greedy": explorers.greedy,
     "epsilon_greedy": explorers.epsilon_greedy,

@@ -30,7 +30,7 @@ THEMES = {  # sections for the names at the root; other names are listed under "
         "Counts",
     ),
     "Planning": ("Plan", "make_plan"),
-    "Learning": ("learn", "Run", "Mixture"),
+    "Learning": ("learn", "Reveal", "Run", "Mixture", "rank_labels", "LabelValue"),
     "Live systems": ("Agent", "LiveEpisode", "explain"),
     "Errors": (
         "HOMDPError",
@@ -44,6 +44,7 @@ THEMES = {  # sections for the names at the root; other names are listed under "
         "PolicyError",
         "StorageError",
         "HindsightWarning",
+        "OptimismWarning",
     ),
     "Precision": ("x64",),
 }

@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
     from homdp_ppl.core.plan import Plan, make_plan
     from homdp_ppl.core.policy import BatchPolicy, Policy, Trajectory
     from homdp_ppl.core.pomdp import POMDP
+    from homdp_ppl.core.reveal import Reveal
     from homdp_ppl.core.rollout import rollout
     from homdp_ppl.core.spaces import Real, Spaces
     from homdp_ppl.declare.decorator import homdp, tabular
@@ -50,6 +51,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
         HindsightWarning,
         HOMDPError,
         InferenceError,
+        OptimismWarning,
         ParameterError,
         PlanningError,
         PolicyError,
@@ -58,6 +60,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
     )
     from homdp_ppl.evaluation.exact import evaluate
     from homdp_ppl.formats import read_pomdp, write_pomdp
+    from homdp_ppl.learning.labels import LabelValue, rank_labels
     from homdp_ppl.learning.learn import learn
     from homdp_ppl.learning.run import Mixture, Run
     from homdp_ppl.posteriors import Posterior, posterior
@@ -82,8 +85,10 @@ __all__ = [
     "HindsightWarning",
     "InferenceError",
     "Kernels",
+    "LabelValue",
     "LiveEpisode",
     "Mixture",
+    "OptimismWarning",
     "ParameterError",
     "Plan",
     "PlanningError",
@@ -92,6 +97,7 @@ __all__ = [
     "Posterior",
     "Problem",
     "Real",
+    "Reveal",
     "Run",
     "Spaces",
     "SpacesError",
@@ -113,6 +119,7 @@ __all__ = [
     "planners",
     "posterior",
     "posteriors",
+    "rank_labels",
     "read_pomdp",
     "report",
     "rollout",
@@ -138,6 +145,7 @@ _HOMES = {  # module: the public names that it defines
     "core.plan": "Plan make_plan",
     "core.policy": "BatchPolicy Policy Trajectory",
     "core.pomdp": "POMDP",
+    "core.reveal": "Reveal",
     "core.rollout": "rollout",
     "core.spaces": "Real Spaces",
     "declare.decorator": "homdp tabular",
@@ -145,11 +153,12 @@ _HOMES = {  # module: the public names that it defines
     "declare.model": "HOMDP",
     "declare.world": "World",
     "errors": (
-        "DataError DeclarationError HindsightWarning HOMDPError InferenceError ParameterError "
-        "PlanningError PolicyError Problem SpacesError"
+        "DataError DeclarationError HindsightWarning HOMDPError InferenceError OptimismWarning "
+        "ParameterError PlanningError PolicyError Problem SpacesError"
     ),
     "evaluation.exact": "evaluate",
     "formats": "read_pomdp write_pomdp",
+    "learning.labels": "LabelValue rank_labels",
     "learning.learn": "learn",
     "learning.run": "Mixture Run",
     "posteriors": "Posterior posterior",

@@ -302,6 +302,31 @@ class PolicyError(HOMDPError):
     """
 
 
+class OptimismWarning(UserWarning):
+    """The optimistic value of a run is below a value that its own certificate proves achievable.
+
+    So the rule is not optimistic: the optimum is larger than the value for which it explores, and
+    it may have stopped to explore too early. See :attr:`Run.below_certificate`.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import jax.numpy as jnp, numpy as np, numpyro, numpyro.distributions as dist
+    >>> from homdp_ppl import Kernels, explorers, homdp, learn
+    >>> from homdp_ppl.planners import history_tree
+    >>> @homdp(states=2, observations=2, actions=2, horizon=1, reward=np.eye(2))
+    ... def guess():
+    ...     p = numpyro.sample("p", dist.Beta(200, 200))  # a prior that is far too sure
+    ...     return Kernels([0.5, 0.5], np.full((2, 2, 2), 0.5), jnp.array([[p, 1 - p], [1 - p, p]]))
+    >>> run = learn(guess.at(p=0.99), explorers.quantile_backup(), history_tree(), episodes=60)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     certificate = run.certificate
+    >>> [warning.category.__name__ for warning in caught]
+    ['OptimismWarning']
+    """
+
+
 class HindsightWarning(UserWarning):
     """Which states are revealed depends on what was seen or done.
 

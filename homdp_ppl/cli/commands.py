@@ -37,6 +37,7 @@ from homdp_ppl.report import (
 from homdp_ppl.report.comparisons import LEGEND, MARKED
 from homdp_ppl.report.formatting import counted
 from homdp_ppl.storage.atomic import atomic_write
+from homdp_ppl.study.reveals import split_reveal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -211,11 +212,10 @@ def learn_once(options: argparse.Namespace, console: Console) -> None:
     """``homdp learn``: run one rule in one model with one seed."""
     _check_places("learn", options)
     world: Any = study.find_world(options.model, options.horizon)
-    rule, planner = (
-        study.find_rule(options.explorer, world),
-        study.find_planner(options.planner, world),
-    )
-    run = learn(world, rule, planner, options.episodes, options.seed, stop_when=options.stop_when)
+    text, reveal = split_reveal(options.explorer)
+    rule, planner = study.find_rule(text, world), study.find_planner(options.planner, world)
+    choices: dict[str, Any] = {"stop_when": options.stop_when, "reveal": reveal}
+    run = learn(world, rule, planner, options.episodes, options.seed, **choices)
     say(console, repr(run))
     _explain_units(console, world)
     rows = study.summarise({rule.name: [run]})

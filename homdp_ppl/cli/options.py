@@ -95,6 +95,18 @@ def rule_help() -> str:
     )
 
 
+def shares(text: str) -> list[float]:
+    """The type of a list of shares from 0 to 1."""
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0 <= share <= 1 for share in found) or len(set(found)) < len(found):
+        got = repr(text[:40])
+        raise argparse.ArgumentTypeError(f"{got} is not a list of different shares from 0 to 1")
+    return found
+
+
 def positive(text: str) -> int:
     """The type of a positive integer."""
     if not (text.isdecimal() and text.isascii()) or len(text) > 9 or int(text) < 1:

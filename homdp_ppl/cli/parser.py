@@ -23,6 +23,7 @@ from homdp_ppl.cli.options import (
     rule_help,
     seconds,
     seed,
+    shares,
 )
 from homdp_ppl.study import defaults
 
@@ -170,6 +171,13 @@ def _compare(commands: Any) -> None:
         metavar="A,B",
         nargs="+",
         help=f"exploration rules: any {rule_help()} (default {','.join(defaults.EXPLORERS)})",
+    )
+    parser.add_argument(
+        "--reveal",
+        type=shares,
+        metavar="P,Q",
+        help="run every rule once for each of these shares of the states that are revealed after "
+        "an episode, as in 0,0.05,0.2,1 (default 1: all of them)",
     )
     parser.add_argument(
         "--episodes",

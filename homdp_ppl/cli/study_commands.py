@@ -26,6 +26,7 @@ from homdp_ppl.study.differences import COVERS
 from homdp_ppl.study.directory import slug
 from homdp_ppl.study.reading import Runs, is_complete
 from homdp_ppl.study.results import write_results
+from homdp_ppl.study.reveals import with_share
 from homdp_ppl.study.running import Finished, find_worlds
 from homdp_ppl.study.specification import Study, Unit
 from homdp_ppl.study.trust import user_files
@@ -214,6 +215,9 @@ def _study(options: argparse.Namespace) -> Study:
             given[name] = getattr(options, name)
     if options.explorers:
         given["explorers"] = split_calls(options.explorers)
+    if options.reveal:
+        rules = given.get("explorers", Study.explorers)
+        given["explorers"] = [with_share(r, p) for r in rules for p in sorted(options.reveal)]
     if options.priors:
         given["priors"] = split_calls(options.priors)
     return Study.from_mapping(given, "compare")

@@ -17,6 +17,7 @@ import numpy as np
 from homdp_ppl.core.clue_building import clues_of, hindsight_counts
 from homdp_ppl.core.clues import Clues, joined
 from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.spaces import HasTables
@@ -128,6 +129,11 @@ class Evidence:
         gaps, origin = _gaps(episodes, known, present, model, known_rewards)
         return cls(counts, gaps, len(episodes), origin)
 
+    @classmethod
+    def empty(cls, model: HasTables) -> Evidence:
+        """No episodes."""
+        return cls.of(Episodes.of([], model), model)
+
     @property
     def steps(self) -> int:
         """The number of observations."""
@@ -150,6 +156,23 @@ class Evidence:
             return Evidence(self.counts + other, self.gaps, self.episodes + started)
         gaps = _joined(self.gaps, other.gaps)
         return Evidence(self.counts + other.counts, gaps, self.episodes + other.episodes)
+
+
+def revealed_counts(episode: Episode, model: HasTables) -> Counts:
+    """Counts of the revealed steps and pairs of an episode with missing states.
+
+    They are biased unless a coin decides what is revealed.
+
+    Parameters
+    ----------
+    episode
+        An episode of the model.
+    model
+        A declaration or a world with finite spaces.
+    """
+    episodes = Episodes.of(episode, model)
+    present = np.arange(episodes.horizon + 1) <= episodes.length[:, None]
+    return _counts(episodes, episodes.revealed & present, model)
 
 
 def _power_of_two(n: int) -> int:
@@ -267,7 +290,7 @@ def _remapped(gaps: Gaps, place: Array) -> Array:
 def _widened(gaps: Gaps, hidden: int) -> Gaps:
     """Gaps with room for more hidden states each."""
     more = hidden - gaps.seen.shape[1]
-    wide = {
+    wide: dict[str, Any] = {
         name: np.pad(getattr(gaps, name), ((0, 0), (0, more)))
         for name in ("actions", "seen", "clue")
     }

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.core.evidence import Gaps
+from homdp_ppl.core.evidence import Evidence, Gaps
 from homdp_ppl.core.form import Form
 from homdp_ppl.precision import Array, namespace
 
@@ -161,6 +161,32 @@ def log_likelihood_of_gaps(rows: Rows, gaps: Gaps) -> Array:
     log = messages(rows, gaps).log_probability
     often = _column(gaps.number, log.ndim - 1)
     return xp.where(often > 0, often * xp.where(often > 0, log, 0.0), 0.0).sum(0)
+
+
+def log_likelihood_of_evidence(tables: Any, form: Form, evidence: Evidence) -> Array:
+    """The log probability of counts and gaps under each of several models.
+
+    Parameters
+    ----------
+    tables
+        The initial distribution, transitions and emissions, with a leading axis of models.
+    form
+        Their form without this axis.
+    evidence
+        The counts and gaps.
+    """
+    total = np.zeros(len(tables.initial))
+    with np.errstate(divide="ignore"):
+        for name in ("initial", "transition", "emission"):
+            seen = np.asarray(getattr(evidence.counts, name))
+            places = np.nonzero(seen)
+            index: Any = (slice(None), *places)
+            chances = np.asarray(getattr(tables, name))[index]
+            total = total + np.log(chances) @ seen[places]
+    if len(evidence.gaps.number):
+        rows = Rows(tables.initial, tables.transition, tables.emission, form)
+        total = total + log_likelihood_of_gaps(rows, evidence.gaps)
+    return total
 
 
 def first_impossible(rows: Rows, gaps: Gaps) -> Array:

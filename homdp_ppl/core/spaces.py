@@ -101,6 +101,26 @@ class Spaces(NamedTuple):
         return self.observations.sensors if isinstance(self.observations, Sensors) else {}
 
     @property
+    def declared(self) -> dict[str, Any]:
+        """The arguments of :func:`homdp_ppl.homdp` that declare these spaces.
+
+        Without "ended", which is added to the observations of models with terminal states.
+
+        Examples
+        --------
+        >>> from homdp_ppl import models
+        >>> rover = models.load("rocksample").spaces
+        >>> rover.observations[-1], rover.declared["observations"][-1], rover.declared["terminal"]
+        ('ended', 'bad', ('gone',))
+        """
+        given = self._asdict()
+        if isinstance(self.observations, Sensors):
+            given["observations"] = dict(self.observations.sensors)
+        elif self.terminal:
+            given["observations"] = names_of(self.observations)[:-1]
+        return given
+
+    @property
     def ends(self) -> Array:
         """Whether each state is terminal, (X,); only for finitely many states."""
         return np.isin(names_of(self.states), self.terminal)

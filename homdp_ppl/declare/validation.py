@@ -87,7 +87,10 @@ def _terminal_states(
     if len(named) == len(states):
         problems.append(Problem("terminal", "all states", "at least one other state"))
     if ENDED in observations:
-        remedy = "Rename this observation: terminal states show it automatically."
+        remedy = (
+            "Rename this observation: terminal states show it automatically. For the spaces of "
+            "another model, write **model.spaces.declared."
+        )
         problems.append(Problem("observations", repr(ENDED), "other names", remedy))
     return tuple(x for x in states if x in named)
 

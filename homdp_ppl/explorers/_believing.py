@@ -15,6 +15,8 @@ import numpy as np
 from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.model import HOMDP
@@ -29,6 +31,7 @@ from homdp_ppl.explorers.state import (
 )
 from homdp_ppl.posteriors import posterior
 from homdp_ppl.posteriors.dirichlet import closed_form
+from homdp_ppl.posteriors.particles import Particles, Reweighted, follow
 from homdp_ppl.posteriors.tracking import Tracked
 from homdp_ppl.precision import Array, in_x64, namespace, to_numpy
 
@@ -75,6 +78,8 @@ def update_belief(state: State, episode: Episode) -> State:
     >>> int(update_belief(init_belief(world.homdp, None), episode).counts.visits.sum())
     2
     """
+    if isinstance(state.memory, Particles | Reweighted):
+        return _update_followed(state, episode)
     before, state = state, count(state, episode)
     if state.memory is None:
         return state
@@ -83,6 +88,29 @@ def update_belief(state: State, episode: Episode) -> State:
     data = cast(jax.Array, state.key_data)
     key = jax.random.fold_in(jax.random.wrap_key_data(data), int(state.played))
     return replace(state, memory=state.memory.update(state.counts, key))
+
+
+@in_x64
+def _update_followed(state: State, episode: Episode) -> State:
+    """The state of a rule that follows episodes with gaps."""
+    new = Evidence.of(Episodes.of(episode, state.homdp), state.homdp)
+    data, played = cast(jax.Array, state.key_data), state.played + 1
+    key = jax.random.fold_in(jax.random.wrap_key_data(data), int(played))
+    memory = state.memory.update(new, key)
+    return replace(state, counts=state.counts + new.counts, played=played, memory=memory)
+
+
+@in_x64
+def with_gaps(state: State) -> State:
+    """The initial state of a Bayesian rule for episodes with missing states.
+
+    The counts of the state are then those of the revealed steps, and its memory is the posterior.
+    """
+    if not state.homdp.sites:  # nothing to learn
+        return replace(state, coin=True)
+    data = cast(jax.Array, state.key_data)
+    key = jax.random.fold_in(jax.random.wrap_key_data(data), 0)
+    return replace(state, memory=follow(state.homdp, key))
 
 
 @in_x64
@@ -129,7 +157,7 @@ def draw_models(key: Array, state: State, n: int) -> POMDP:
     key = as_key(key, "draw_models")
     refuse(ParameterError, "draws", draw_problems("draws", n, homdp.sites, homdp.spaces))
     if state.memory is not None:
-        batch: POMDP = state.memory.belief.draws(key, n)
+        batch: POMDP = state.memory.draws(key, n)
         return batch
     form = closed_form(homdp)
     concentration = form.concentration(state.counts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from scipy.special import ndtr
 
 from homdp_ppl.confidence.backups import (
@@ -24,6 +25,7 @@ from homdp_ppl.core.arguments import check_arguments, number_problems, refuse
 from homdp_ppl.core.bound import bind
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.plan import Solution
+from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers._believing import draw_models, init_tables, mean_model, update_belief
@@ -32,10 +34,12 @@ from homdp_ppl.explorers.state import Proposal, State, one
 from homdp_ppl.precision import Array, namespace
 
 DRAWS = 256  # models that represent a posterior without closed form
+NORMAL = 1.645  # standard deviations: the 95% quantile of a normal distribution
+FLAT = 0.7, 2.5  # for flat tables: of rows with many data, and of rows without data
 
 
 @checked
-def quantile_backup(z: float = 1.645, unvisited: float | None = None) -> Explorer:
+def quantile_backup(z: float | None = None, unvisited: float | None = None) -> Explorer:
     """Plan with the backups alpha(x, a) = r(x, a) + min(H - h, mu + z sigma).
 
     Here mu and sigma are the posterior mean and standard deviation of the one-step backup. The
@@ -58,12 +62,15 @@ def quantile_backup(z: float = 1.645, unvisited: float | None = None) -> Explore
     Parameters
     ----------
     z
-        The number of standard deviations; the default is the 95% quantile of a normal distribution.
+        The number of standard deviations. Default: 1.645, the 95% quantile of a normal
+        distribution. For a flat table, in which every row of T and O is a Dirichlet row of its own,
+        the default is ``z=0.7, unvisited=2.5``: errors of different rows are independent, and a
+        plan adds up the optimism of all rows that it passes, so fewer deviations per row are
+        enough, but rows that were never tried must stay attractive.
     unvisited
         The number of standard deviations for rows of T without data; it falls to z as data come in
-        (:func:`homdp_ppl.confidence.moment_backup`). Default: z. On flat tables,
-        ``quantile_backup(0.7, unvisited=2.5)`` tries rows that were never visited and stops sooner
-        to explore those that were. Needs a posterior in closed form.
+        (:func:`homdp_ppl.confidence.moment_backup`). Default: z, or 2.5 on flat tables if z is not
+        given either. Needs a posterior in closed form.
 
     Examples
     --------
@@ -77,7 +84,7 @@ def quantile_backup(z: float = 1.645, unvisited: float | None = None) -> Explore
     [array([1.828]), array([1.9])]
     """
     given = {} if unvisited is None else {"unvisited": unvisited}
-    check_arguments("quantile_backup", z=z)
+    check_arguments("quantile_backup", **({} if z is None else {"z": z}))
     refuse(ParameterError, "quantile_backup", number_problems(**given))
     options = changed(quantile_backup, z=z, unvisited=unvisited)
     return Explorer(
@@ -97,10 +104,41 @@ def _init(homdp: HOMDP, episodes: int | None) -> State:
     return init_tables(homdp, episodes)
 
 
-def _propose(key: Array, state: State, z: float) -> Proposal:
+def _deviations(
+    homdp: HOMDP, z: float | None, unvisited: float | None = None
+) -> tuple[float, float | None]:
+    """The numbers of standard deviations, as given or by default."""
+    if z is not None:
+        return z, unvisited
+    if not homdp.cache.get("flat table", lambda: is_flat(homdp)):
+        return NORMAL, unvisited
+    visited, first = FLAT
+    return visited, first if unvisited is None else unvisited
+
+
+def is_flat(homdp: HOMDP) -> bool:
+    """Whether every row of T and O is a Dirichlet row of its own, except for terminal states.
+
+    Rewards must be known.
+    """
+    plain = homdp.spaces.finite and not homdp.spaces.sensors and homdp.rewards.law is None
+    if not plain or not has_moments(homdp):
+        return False
+    rows, structure, live = 0, homdp.structure, ~homdp.spaces.ends
+    for name, axis in (("transition", -2), ("emission", -1)):
+        known = np.asarray(getattr(structure.known, name))
+        unknown = np.compress(live, ~known, axis=axis)
+        if not unknown.all() or len(structure.conjugate.rows_of(name)) != unknown.sum():
+            return False
+        rows += unknown.size
+    return rows > 0
+
+
+def _propose(key: Array, state: State, z: float | None) -> Proposal:
     homdp = state.homdp
+    z, _ = _deviations(homdp, z)
     random = homdp.rewards.law is not None
-    if has_moments(homdp):
+    if has_moments(homdp) and state.memory is None:
         believed = moments(homdp, state.counts)
         if random:
             deviation = reward_deviation(homdp, state.counts)
@@ -110,25 +148,43 @@ def _propose(key: Array, state: State, z: float) -> Proposal:
     return one(with_quantile_rewards(model, z, draws) if random else model, draws)
 
 
-def _backup(homdp: HOMDP, z: float, unvisited: float | None = None) -> Backup:
-    return moment_backup(homdp, z, unvisited) if has_moments(homdp) else draw_backup(z)
+def _backup(homdp: HOMDP, z: float | None, unvisited: float | None = None) -> Backup:
+    deviations, first = _deviations(homdp, z, unvisited)
+    by_draws = draw_backup(deviations)
+    if not has_moments(homdp):
+        return by_draws
+    by_moments = moment_backup(homdp, deviations, first)
+
+    def backup(parameters: Any, h: int, alpha_next: Array) -> Array:
+        if not isinstance(parameters, POMDP):
+            return by_moments(parameters, h, alpha_next)
+        if unvisited is None:
+            return by_draws(parameters, h, alpha_next)
+        got, expected = "a number, with missing states", "None"
+        remedy = "Leave out unvisited: it needs a posterior in closed form."
+        raise ParameterError("quantile_backup", [Problem("unvisited", got, expected, remedy)])
+
+    return backup
 
 
-def _root(homdp: HOMDP, z: float) -> Root:
+def _root(homdp: HOMDP, z: float | None) -> Root:
+    z, _ = _deviations(homdp, z)
     H, level = float(homdp.horizon), float(ndtr(z))
-    if has_moments(homdp):
-        variance = start_variance(homdp)
-
-        def by_moments(believed: Any, solution: Solution) -> Array:
-            xp = namespace(believed, solution.value)
-            deviation = xp.sqrt(xp.maximum(variance(believed, solution.first), 0.0))
-            return xp.minimum(solution.value + z * deviation, H)
-
-        return by_moments
 
     def by_draws(batch: Any, solution: Solution) -> Array:
         xp = namespace(batch, solution.value)
         values = xp.einsum("sx,sxy,yx->s", batch.initial, batch.shows(0), solution.first)
         return xp.minimum(upper_quantile(values, level), H)
 
-    return by_draws
+    if not has_moments(homdp):
+        return by_draws
+    variance = start_variance(homdp)
+
+    def root(believed: Any, solution: Solution) -> Array:
+        if isinstance(believed, POMDP):
+            return by_draws(believed, solution)
+        xp = namespace(believed, solution.value)
+        deviation = xp.sqrt(xp.maximum(variance(believed, solution.first), 0.0))
+        return xp.minimum(solution.value + z * deviation, H)
+
+    return root

@@ -7,11 +7,13 @@ from homdp_ppl.core.arguments import check_arguments
 from homdp_ppl.core.bound import bind
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.optimism import remaining_steps
+from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers._believing import init_tables, mean_model, update_belief
 from homdp_ppl.explorers._rooted import capped_root, with_bonuses
 from homdp_ppl.explorers.explorer import About, Deployment, Explorer, Objective, changed
 from homdp_ppl.explorers.state import Proposal, State
 from homdp_ppl.posteriors import posterior
+from homdp_ppl.posteriors.particles import Particles, Reweighted
 from homdp_ppl.posteriors.tracking import Tracked
 from homdp_ppl.precision import Array
 
@@ -60,10 +62,14 @@ def quantile_bonus(delta: float = 0.1, bound: bool = False) -> Explorer:
 
 def _propose(key: Array, state: State, delta: float, bound: bool) -> Proposal:
     if bound:
+        if isinstance(state.memory, Particles | Reweighted):
+            got, expected = "bound=True, with missing states", "bound=False"
+            remedy = "The bound holds for posteriors in closed form only."
+            raise ParameterError("quantile_bonus", [Problem("bound", got, expected, remedy)])
         return with_bonuses(mean_model(state), dirichlet_radii(state.homdp, state.counts, delta))
     belief = (
         state.memory.belief
-        if isinstance(state.memory, Tracked)
+        if isinstance(state.memory, Tracked | Particles | Reweighted)
         else posterior(state.homdp, state.counts)
     )
     return with_bonuses(mean_model(state), quantile_radii(belief, key, delta))

@@ -15,6 +15,7 @@ from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.checked import check_types, checked
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.evidence import revealed_counts
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.spaces import is_real
@@ -27,7 +28,7 @@ from homdp_ppl.precision import Array, namespace
 @partial(
     jax.tree_util.register_dataclass,
     data_fields=["counts", "played", "memory", "key_data", "state_action"],
-    meta_fields=["homdp", "episodes"],
+    meta_fields=["homdp", "episodes", "coin"],
 )
 @dataclass(frozen=True, eq=False)
 class State:
@@ -51,6 +52,7 @@ class State:
         default_factory=lambda: np.zeros(2, dtype=np.uint32)
     )  # of the random key for inference by sampling
     state_action: Array | None = None  # (X, A)  n(x, a), if only observations are real-valued
+    coin: bool = False  # whether a coin hides states, so that revealed steps alone may be counted
 
     @property
     def visits(self) -> Array:
@@ -197,6 +199,9 @@ def count(state: State, episode: Episode) -> State:
     check_step("update", state, episode)
     played = state.played + 1
     if state.counts is not None:
+        if state.coin and np.ma.is_masked(episode.states):
+            counts = state.counts + revealed_counts(episode, state.homdp)
+            return replace(state, counts=counts, played=played)
         return replace(state, counts=state.counts.add(episode), played=played)
     if state.state_action is None:
         return replace(state, played=played)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +14,7 @@ from homdp_ppl.confidence.sets import confidence_sets
 from homdp_ppl.core.graph_policy import graph_of
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.spaces import require_finite
+from homdp_ppl.errors import OptimismWarning
 from homdp_ppl.explorers.anytime import anytime, promised
 from homdp_ppl.learning.planning import TablePlanning
 from homdp_ppl.precision import Array, in_x64
@@ -52,6 +54,22 @@ class Certificate(NamedTuple):
     def gap(self) -> Array:
         """An upper bound on the optimum minus the value of the deployed policy, (n,)."""
         return self.upper - self.lower
+
+    def exceeds(self, optimistic: Array, tie: float = 0.0) -> Array:
+        """Whether the best lower bound so far is above the optimistic value of the round, (n,).
+
+        Then the optimistic value is below the optimum, since a policy that was deployed is better.
+
+        Parameters
+        ----------
+        optimistic
+            The optimistic values of all rounds of the run, ``run.optimistic``.
+        tie
+            Values that differ by less are equal up to rounding.
+        """
+        achieved: Array = np.maximum.accumulate(self.lower)
+        exceeded: Array = achieved > optimistic[self.rounds - 1] + tie
+        return exceeded
 
     @classmethod
     def empty(cls, delta: float) -> Certificate:
@@ -121,7 +139,32 @@ def certify(run: Run) -> Certificate:
     for rounds in checkpoints(0, len(run.values)):
         policy = run.policy if rounds == len(run.values) else run.policy_at(rounds - 1)
         certificate = certifier.add(certificate, run, rounds, policy)
+    warn_if_exceeded(run, certificate)
     return certificate
+
+
+def exceeded_by(run: Run, certificate: Certificate) -> bool:
+    """Whether the last certified round has an optimistic value that its certificate refutes.
+
+    Rules that only take random actions promise nothing, so nothing is refuted.
+    """
+    promises = run.task.explorer.deployment.random_actions < 1
+    found = certificate.exceeds(run.optimistic, run._tie)
+    return bool(promises and found.size and found[-1])
+
+
+def warn_if_exceeded(run: Run, certificate: Certificate) -> None:
+    """Warn if :func:`exceeded_by` is true."""
+    if exceeded_by(run, certificate):
+        last = certificate.rounds[-1]
+        warnings.warn(
+            f"{run.task.explorer.name} in {run.model_name}, seed {run.task.seed}: the optimistic "
+            f"value of round {last:,} is {run.optimistic[last - 1]:.4g}, but the certificate "
+            f"proves that a policy achieves {certificate.lower.max():.4g}. The rule is not "
+            "optimistic here and may be stuck. Check the prior, or use explorers.anytime().",
+            OptimismWarning,
+            stacklevel=3,
+        )
 
 
 def run_until_certified(
@@ -156,4 +199,6 @@ def run_until_certified(
         active = [k for k in active if found[k][1].gap[-1] > stop_when]
         if not active:
             break
+    for run, certificate in found:
+        warn_if_exceeded(run, certificate)
     return found

@@ -18,11 +18,13 @@ from homdp_ppl.core.arguments import (
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, planner_name
 from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.reveal import Reveal
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.rewards import Rewards
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.explorers.explorer import Explorer
+from homdp_ppl.learning.hindsight import Hindsight, hindsight_problems
 from homdp_ppl.learning.task import Request, stop_problems
 
 
@@ -77,6 +79,7 @@ def check_request(request: Request) -> Request:
         problems.append(Problem("model", f"a {type(model).__name__}", "a HOMDP", remedy))
     problems += stop_problems(stop_after, episodes)
     problems += _certificate_problems(request)
+    problems += _reveal_problems(request)
     problems += count_problems(2, simulations=request.simulations)
     problems += flag_problems(foresight=request.foresight)
     chosen = {"compiled": request.compiled, "progress": request.progress}
@@ -87,9 +90,36 @@ def check_request(request: Request) -> Request:
         problems += [Problem(name, "True", expected) for name, v in asked.items() if v is True]
     refuse(ParameterError, "learn", problems)
     plain = [int(seed) for seed in seeds]  # NumPy's numbers cannot be saved
-    return request._replace(
-        episodes=int(episodes), seeds=plain, simulations=int(request.simulations)
-    )
+    reveal = request.reveal
+    reveal = None if reveal is None or reveal.complete else reveal
+    request = request._replace(seeds=plain, reveal=reveal)
+    return request._replace(episodes=int(episodes), simulations=int(request.simulations))
+
+
+def _reveal_problems(request: Request) -> list[Problem]:
+    """Problems with ``reveal``."""
+    reveal = request.reveal
+    if reveal is not None and not isinstance(reveal, Reveal):
+        remedy = "For a share of the states: Reveal(0.2)."
+        return [Problem("reveal", shown(reveal), "a Reveal, or None", remedy)]
+    if reveal is None or reveal.complete:
+        return []
+    problems = []
+    if request.foresight is True:
+        remedy = "The collector's actions would be evidence of the hidden states."
+        problems.append(Problem("foresight", "True", "False if states are missing", remedy))
+    if request.stop_when is not None:
+        remedy = "Certificates are based on counts of revealed transitions and observations."
+        expected = "None if states are missing"
+        problems.append(Problem("stop_when", shown(request.stop_when), expected, remedy))
+    if request.log is not None:
+        problems.append(Problem("log", "recorded episodes", "None if states are missing"))
+    world, explorer = request.world, request.explorer
+    if isinstance(world, World) and isinstance(explorer, Explorer):
+        hindsight: Hindsight = "coin" if reveal.coin else "partial"
+        declared = request.model if isinstance(request.model, HOMDP) else world.homdp
+        problems += hindsight_problems(explorer, declared, hindsight)
+    return problems
 
 
 def _certificate_problems(request: Request) -> list[Problem]:

@@ -51,6 +51,8 @@ def plain_reason(
     explorer, planning = learner.explorer, learner.planning
     if not world.spaces.finite:
         return NotCompilable("continuous spaces")
+    if learner.hindsight != "complete":
+        return NotCompilable("missing states are inferred episode by episode")
     if planning.tree is None:
         return NotCompilable("the planner cannot be traced", "Use planner=history_tree().")
     if explorer.deployment.uniform_at_each_step:

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from homdp_ppl.core.plan import TreePlanner
+from homdp_ppl.core.reveal import Reveal
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.returns import Played
 from homdp_ppl.errors import ParameterError, Problem
@@ -51,6 +52,7 @@ def learn(
     compiled: bool | None = None,
     progress: bool | None = None,
     simulations: int = SIMULATIONS,
+    reveal: Reveal | None = None,
 ) -> Any:
     """Run an exploration rule in a world for K episodes and evaluate every deployed policy.
 
@@ -96,6 +98,11 @@ def learn(
         The number of simulated episodes per estimated value, for policies that plan online in
         real-valued spaces. The optimum is then the value that the same planner reaches in the true
         world.
+    reveal
+        Which states are revealed after each episode, for finite spaces; by default all of them.
+        Rules with a posterior sum over the missing states. Rules that count use the revealed steps
+        and pairs, which needs a coin per step or per episode. At a share of 0 nothing is revealed;
+        see :func:`homdp_ppl.posteriors.label_symmetries`.
 
     Returns
     -------
@@ -135,6 +142,7 @@ def learn(
             progress,
             simulations,
             log,
+            reveal,
         )
     )
     runs = begin(request)
@@ -171,13 +179,16 @@ def begin(request: Request, worth_compiling: bool | None = None) -> list[Run]:
     world, model = request.world, request.declaration
     common = world, request.explorer, request.planner, request.episodes
     log = as_log(request.explorer, model, request.log)
+    further: dict[str, Any] = {"log": log, "reveal": request.reveal}
     tasks = [
-        Task(*common, seed, model, request.foresight, np.nan, log=log) for seed in request.seeds
+        Task(*common, seed, model, request.foresight, np.nan, **further) for seed in request.seeds
     ]
     learners = [task.learner() for task in tasks]
     if request.explorer.objective.candidates > MANY:
         learners[0].planning  # noqa: B018  # raises an error for too many, before JAX compiles
     states = [learner.init() for learner in learners]  # raises an error if the parts do not fit
+    if request.reveal is not None:  # raises an error for options that need every state
+        learners[0].decide(0, states[0])
     if worth_compiling is None:
         worth_compiling = tasks[0].rounds * len(tasks) >= FEW
     loop = _loop(request, learners[0], states[0], worth_compiling)

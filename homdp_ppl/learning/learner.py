@@ -24,6 +24,7 @@ from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.explorer import Deployment, Explorer
 from homdp_ppl.explorers.state import Pairs, Proposal, State
 from homdp_ppl.learning.density_planning import DensityPlanning, uniform_at_step
+from homdp_ppl.learning.hindsight import Hindsight, hindsight_problems, prepared
 from homdp_ppl.learning.noise import SAMPLING, explorer_key, proposal_key, rule_number
 from homdp_ppl.learning.planning import Planned, Planner, TablePlanning
 from homdp_ppl.learning.warm_start import as_log, started
@@ -65,6 +66,9 @@ class Learner:
         The rule's random numbers depend on the seed and on the rule's name.
     simulations
         Simulated episodes per estimate, for planners that do not certify values.
+    hindsight
+        "complete" if every state is revealed. "coin" if a coin decides which states are revealed,
+        and "partial" if they are missing for other reasons that do not depend on hidden states.
     log
         Recorded episodes to start with. They count as episodes in the bonuses of rules that depend
         on K.
@@ -93,14 +97,17 @@ class Learner:
         episodes: int | None = None,
         seed: int = 0,
         simulations: int = SIMULATIONS,
+        hindsight: Hindsight = "complete",
         log: Any = None,
     ) -> None:
         if episodes is None and explorer.about.needs_episodes:
             remedy = "The bonuses of this rule depend on K: pass the total number of episodes."
             problem = Problem("episodes", "None", "a number of episodes", remedy)
             raise ParameterError(explorer.about.name, [problem])
-        refuse(ParameterError, "Learner", unrevealed_problems(homdp))
+        problems = unrevealed_problems(homdp) + hindsight_problems(explorer, homdp, hindsight)
+        refuse(ParameterError, "Learner", problems)
         self.homdp, self.explorer, self.planner = homdp, explorer, planner
+        self.hindsight = hindsight
         self.episodes, self.seed, self.simulations = episodes, seed, simulations
         self.log = as_log(explorer, homdp, log)
 
@@ -127,7 +134,7 @@ class Learner:
             total += len(self.log.episodes)
         state = self._checked("init", self.explorer.init(self.homdp, total))
         state = replace(state, key_data=np.asarray(jax.random.key_data(key)))
-        return started(self.explorer, state, self.log)
+        return prepared(self.explorer, started(self.explorer, state, self.log), self.hindsight)
 
     @checked
     @in_x64
@@ -199,7 +206,7 @@ class Learner:
             :func:`homdp_ppl.posterior`.
         """
         if not simulated:
-            check_episode(self.homdp, episode)
+            check_episode(self.homdp, episode, gaps=self.hindsight != "complete")
         return self._checked("update", self.explorer.update(state, episode))
 
     def _checked(self, where: str, state: Any) -> State:

@@ -56,6 +56,7 @@ def advance(run: Run, rounds: int, done: Callable[[int], None] = nothing) -> Run
     policies, clock = dict(run.policies), Clock(run.seconds)
     for k in range(len(run.values), rounds):
         noise = list(islice(noises, learner.episodes_per_round))
+        first = k * learner.episodes_per_round
         planned = learner.out_of_date(state, decision)  # always True in the paper
         if planned:
             with clock("inference"):
@@ -75,7 +76,8 @@ def advance(run: Run, rounds: int, done: Callable[[int], None] = nothing) -> Run
                 episode, played = stage.deploy(decision, value, policy, numbers)
             with clock("inference"):
                 # 1: n_{k+1}, T-hat_{k+1}, O-hat_{k+1}. 2: step h's tuple; the spaces if h = H
-                state = learner.update(state, episode, simulated=True)
+                shown = task.shown(episode, first + h - 1)
+                state = learner.update(state, shown, simulated=True)
             written.episode(episode, played, stage.impossible(decision, episode))
         plans = int(decision.plans) if planned else 0
         written.round(value, float(decision.optimistic), planned, plans)
@@ -105,7 +107,7 @@ def state_before(run: Run, index: int) -> State:
     task, learner = run.task, run.task.learner()
     played = index * learner.episodes_per_round
     state, shown = learner.init(), run.episodes[:played]
-    if task.explorer.update in COUNTING and state.counts is not None:
+    if task.reveal is None and task.explorer.update in COUNTING and state.counts is not None:
         counts = Counts.of(shown, task.model)
         return replace(state, counts=state.counts + counts, played=state.played + played)
     for episode in shown:

@@ -49,6 +49,11 @@ class Measured:
         return int(self.about["episodes_per_round"])
 
     @property
+    def below_certificate(self) -> bool:
+        """Whether a certificate was computed that refutes the last optimistic value."""
+        return False
+
+    @property
     def _units(self) -> tuple[float, float]:
         return float(self.about.get("scale", 1.0)), float(self.about.get("shift", 0.0))
 

@@ -53,7 +53,7 @@ def _replay(run: Run, record: Record) -> Run:
         if planned:
             before, when = state, k
         for episode in range(k * steps, (k + 1) * steps):
-            state = learner.update(state, episodes[episode], simulated=True)
+            state = learner.update(state, task.shown(episodes[episode], episode), simulated=True)
     decision = learner.decide(when * steps, before)
     made = stage_of(task).value(decision.policy), float(decision.optimistic)
     written = record.values[when], record.optimistic[when]

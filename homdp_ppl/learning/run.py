@@ -15,11 +15,13 @@ from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.randomness import as_key, refuse_traced_key
+from homdp_ppl.core.reveal import with_masks
 from homdp_ppl.core.rollout import cut_at_end
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.state import State
-from homdp_ppl.learning.certificate import Certificate, certify
+from homdp_ppl.learning.certificate import Certificate, certify, exceeded_by
 from homdp_ppl.learning.compiled import compiled_loop
+from homdp_ppl.learning.hindsight import how, unnamed
 from homdp_ppl.learning.learner import Decision
 from homdp_ppl.learning.loop import advance, plan_again
 from homdp_ppl.learning.metrics import Measured
@@ -174,7 +176,14 @@ class Run(Measured):
 
     @property
     def episodes(self) -> Episodes:
-        """All episodes, with their latent states."""
+        """All episodes, with their latent states; those that were not revealed are missing."""
+        reveal = self.task.reveal
+        played = self._every_state
+        return played if reveal is None else with_masks(reveal, played, self.task.seed)
+
+    @property
+    def _every_state(self) -> Episodes:
+        """All episodes, also with the states that were not revealed."""
         record, behaviour = self.record, SAW_STATES if self.task.foresight else None
         parts = record.observations, record.actions, record.states
         played = Episodes(*parts, rewards=record.rewards, behaviour=behaviour)
@@ -184,7 +193,7 @@ class Run(Measured):
     @property
     def returns(self) -> Array:
         """The return of each episode."""
-        return self.task.model.returns(self.episodes)
+        return self.task.model.returns(self._every_state)
 
     @property
     def policy(self) -> Policy:
@@ -223,6 +232,16 @@ class Run(Measured):
         return certify(self) if self.certified is None else self.certified
 
     @property
+    def below_certificate(self) -> bool:
+        """Whether the last optimistic value is below a value that is certified to be achievable.
+
+        False if no certificate was computed yet, by ``stop_when`` or :attr:`certificate`. If True,
+        an :class:`OptimismWarning` was given when it was computed.
+        """
+        known: Certificate | None = self.__dict__.get("certificate", self.certified)
+        return known is not None and exceeded_by(self, known)
+
+    @property
     def mixture(self) -> Mixture:
         """The uniform mixture of the policies of all rounds."""
         return Mixture(self)
@@ -235,6 +254,8 @@ class Run(Measured):
             return memory.belief
         if isinstance(memory, Posterior):
             return memory
+        if self.task.reveal is not None:
+            return posterior(model, self.episodes)
         # not from the rule's counts: HOP-V counts single steps only
         if model.spaces.finite:
             return posterior(model, self.task.counts(self.episodes))
@@ -338,8 +359,13 @@ class Run(Measured):
                 f" of the policies; {self.lost[-1]:.4g} lost in {len(self.lost):,} episodes{note}"
             )
         lines = [head, f"regret {lost:.4g}, last gap {last:.4g}, {covered}{note}"]
+        if task.reveal is not None:
+            lines.append(f"revealed: {task.reveal}; {how(task.explorer)}")
+            lines += unnamed(task.model, task.reveal)
         if task.log is not None:
             lines.append(f"after a log of {len(task.log.episodes):,} episodes")
         if self.certified is not None:
             lines.append(repr(self.certified))
+        if self.below_certificate:
+            lines.append("NOT OPTIMISTIC: the optimistic value is below what is certified")
         return "\n  ".join([*lines, self.loop])

@@ -7,10 +7,13 @@ from typing import Any, NamedTuple
 
 from homdp_ppl.core.arguments import is_count
 from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.reveal import Reveal, revealed
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.explorer import Explorer
+from homdp_ppl.learning.hindsight import Hindsight
 from homdp_ppl.learning.learner import SIMULATIONS, Learner
 from homdp_ppl.learning.planning import Planner
 from homdp_ppl.learning.warm_start import Log
@@ -32,6 +35,7 @@ class Request(NamedTuple):
     progress: bool | None = None
     simulations: int = SIMULATIONS
     log: Any = None
+    reveal: Reveal | None = None
 
     @property
     def declaration(self) -> HOMDP:
@@ -54,6 +58,7 @@ class Task:
     estimated: bool = False  # whether values are means of simulated episodes
     simulations: int = 0  # number of simulated episodes per value
     slack: float = 0.0  # the true optimum may be lower by up to this much
+    reveal: Reveal | None = None  # which states are revealed; None for all of them
     log: Log | None = None  # recorded episodes to start with
 
     @property
@@ -74,6 +79,7 @@ class Task:
     @property
     def about(self) -> dict[str, str | int | float]:
         """The task as text and numbers that can be saved."""
+        hindsight = {} if self.reveal is None else {"reveal": str(self.reveal)}
         return {
             "model": self.world.homdp.name,
             "learner": self.model.name,
@@ -89,13 +95,25 @@ class Task:
             "foresight": int(self.foresight),
             "estimated": int(self.estimated),
             "slack": self.slack,
+            **hindsight,
             **({} if self.log is None else {"log": len(self.log.episodes)}),
         }
 
     def learner(self) -> Learner:
         """The learner, without the world."""
         parts = self.model, self.explorer, self.planner, self.episodes, self.seed, self.simulations
-        return Learner(*parts, log=self.log)
+        return Learner(*parts, log=self.log, hindsight=self.hindsight)
+
+    @property
+    def hindsight(self) -> Hindsight:
+        """What decides which states are revealed."""
+        if self.reveal is None:
+            return "complete"
+        return "coin" if self.reveal.coin else "partial"
+
+    def shown(self, episode: Episode, number: int) -> Episode:
+        """Episode ``number``, from 0, as it is revealed to the learner."""
+        return episode if self.reveal is None else revealed(self.reveal, episode, self.seed, number)
 
     def counts(self, episodes: Episodes) -> Counts:
         """The counts of the log and of these episodes."""

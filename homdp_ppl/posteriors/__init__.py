@@ -6,6 +6,7 @@ from homdp_ppl.posteriors.diagnostics import Diagnostics, Gate
 from homdp_ppl.posteriors.inference import posterior
 from homdp_ppl.posteriors.nuts import Sampling
 from homdp_ppl.posteriors.predictive import PredictiveCheck, predictive_check
+from homdp_ppl.posteriors.symmetries import Symmetry, label_symmetries
 
 __all__ = [
     "Diagnostics",
@@ -13,6 +14,8 @@ __all__ = [
     "Posterior",
     "PredictiveCheck",
     "Sampling",
+    "Symmetry",
+    "label_symmetries",
     "log_likelihood",
     "posterior",
     "predictive_check",

@@ -92,16 +92,19 @@ def refuse_traced(counts: Counts) -> None:
         raise TracedError("posterior", [problem])
 
 
-def check_episode(homdp: HOMDP, episode: Episode) -> None:
+def check_episode(homdp: HOMDP, episode: Episode, gaps: bool = False) -> None:
     """Raise an error unless this is one episode that is possible under the declaration.
 
-    The errors are the same as in :func:`homdp_ppl.posterior`.
+    The errors are the same as in :func:`homdp_ppl.posterior`. Missing states are errors unless
+    ``gaps`` is True.
     """
     if not isinstance(episode, Episode) or np.ndim(episode.actions) != 1:
         got = "several episodes" if isinstance(episode, Episode) else f"a {type(episode).__name__}"
         problem = Problem("episode", got, "one Episode", "Update with one episode at a time.")
         raise DataError(f"data for {homdp.name}", [problem])
-    if homdp.spaces.finite:
+    if homdp.spaces.finite and gaps:
+        _refuse_excluded(homdp, _episodes(homdp, episode))
+    elif homdp.spaces.finite:
         as_counts(homdp, episode)
     else:
         Episodes.of(episode, homdp).require_revealed(f"data for {homdp.name}")

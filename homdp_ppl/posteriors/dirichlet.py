@@ -83,6 +83,34 @@ class ClosedForm:
         flat = xp.concatenate([*(table.reshape(-1) for table in tables), xp.zeros(1)])
         return self.conjugate.concentration + flat[self._places].sum(-1)
 
+    def concentrations(self, counts: Mapping[str, Array], known: Counts) -> Array:
+        """Posterior concentrations for each of several completions of the data, (C, M).
+
+        Parameters
+        ----------
+        counts
+            The counts of hidden steps by table, with a leading axis.
+        known
+            The counts of revealed steps.
+        """
+        number = len(counts["initial"])
+        if self.homdp.spaces.sensors:
+            each = ({name: table[k] for name, table in counts.items()} for k in range(number))
+            return np.stack([self.concentration(known + _as_counts(one)) for one in each])
+        flat = [
+            np.reshape(counts[name] + getattr(known, name), (number, -1))
+            if name in counts
+            else np.zeros((number, self.reference_size(name)))
+            for name in self.conjugate.sources
+        ]
+        joined = np.concatenate([*flat, np.zeros((number, 1))], axis=1)
+        summed: Array = self.conjugate.concentration + joined[:, self._places].sum(-1)
+        return summed
+
+    def reference_size(self, name: str) -> int:
+        """The number of entries of a table."""
+        return int(np.size(self.homdp.structure.tables[name].reference))
+
     def totals(self, concentration: Array) -> Array:
         """alpha_0 of the branching that each node belongs to, (M,)."""
         xp = namespace(concentration)
@@ -181,6 +209,16 @@ class ClosedForm:
         weights = jnp.exp(log_gamma - peaks[self.conjugate.row])
         return self.probabilities(weights / self.totals(weights))
 
+    def rows_given(self, generator: np.random.Generator, concentrations: Array) -> Array:
+        """One draw for each of several concentrations, both (C, M), without JAX."""
+        noise = generator.random(concentrations.shape)  # a boost for small concentrations
+        log_gamma = np.log(generator.standard_gamma(concentrations + 1))
+        log_gamma = log_gamma + np.log1p(-noise) / concentrations
+        padded = np.concatenate([log_gamma, np.full((len(log_gamma), 1), -np.inf)], axis=1)
+        peaks = padded[:, self._members].max(-1)
+        weights = np.exp(log_gamma - peaks[:, self.conjugate.row])
+        return self.probabilities(weights / self.totals(weights))
+
     def draws(self, key: Array, concentration: Array, n: int) -> Mapping[str, Array]:
         """Joint draws of the sites in closed form, each (n, ...)."""
         return self.parameters(np.asarray(self._draw_many(jax.random.split(key, n), concentration)))
@@ -226,6 +264,10 @@ class ClosedForm:
         ]  # a source of -1 is the zero at the end
         total = xp.append(totals, 0.0)[source].max(-1)
         return Spread(mean, self.mass(name), 1 / (total + 1))
+
+
+def _as_counts(tables: Mapping[str, Array]) -> Counts:
+    return Counts(tables["transition"], tables["emission"], initial=tables["initial"])
 
 
 def draw_log_gamma(key: Array, shape: Array) -> Array:

@@ -97,6 +97,11 @@ class Tracked:
         belief = replace(self.base, data=counts, closed=concentration, atoms=atoms, parts=None)
         return replace(self, belief=belief)
 
+    def draws(self, key: Array, n: int) -> POMDP:
+        """Draw n models."""
+        drawn: POMDP = self.belief.draws(key, n)
+        return drawn
+
     def mean(self) -> POMDP:
         """The posterior mean model, from the stored tables of the draws."""
         if self.base.homdp.spaces.sensors:  # the mean of a product is no product of means

@@ -12,6 +12,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same at run ti
     from homdp_ppl.report.draws import draw_densities, draw_intervals, draw_shares
     from homdp_ppl.report.forest import draw_forest
     from homdp_ppl.report.formatting import COLOURS
+    from homdp_ppl.report.hindsight import draw_hindsight
     from homdp_ppl.report.labels import label_ends
     from homdp_ppl.report.ladders import draw_bounds, draw_ladder, draw_savings
     from homdp_ppl.report.learning import draw_optimistic_values, draw_regret
@@ -49,6 +50,7 @@ __all__ = [
     "draw_envelope",
     "draw_episodes_to",
     "draw_forest",
+    "draw_hindsight",
     "draw_instance",
     "draw_intervals",
     "draw_ladder",
@@ -83,6 +85,7 @@ _HOMES = {  # module: the public names that it defines
     "draws": "draw_densities draw_intervals draw_shares",
     "forest": "draw_forest",
     "formatting": "COLOURS",
+    "hindsight": "draw_hindsight",
     "labels": "label_ends",
     "ladders": "draw_bounds draw_ladder draw_savings",
     "learning": "draw_optimistic_values draw_regret",

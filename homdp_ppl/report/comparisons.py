@@ -28,6 +28,8 @@ LEGEND = {  # the columns of comparison_table
 }
 MARK = "*"  # of rules with a guarantee
 MARKED = f"{MARK} Optimism is proved for this rule."
+BELOW = "!"  # of rules with runs whose certificates refute their optimistic values
+REFUTED = f"{BELOW} The last optimistic value of a run is below a value that is certified."
 SIGNIFICANT = 0.05  # of p-values, in tables
 
 
@@ -41,7 +43,9 @@ def comparison_table(
 ) -> Table:
     """Results of several rules in one world, as computed by ``study.summarise``.
 
-    Rules with a proved guarantee are marked by an asterisk. The columns are:
+    Rules with a proved guarantee are marked by an asterisk. An exclamation mark is for rules with
+    a run whose own certificate proves that its last optimistic value is below the optimum. The
+    columns are:
 
     - *seeds*: the number of runs, if it differs between rules;
     - *regret*: the loss summed over all episodes played, mean over the seeds ± standard error;
@@ -112,7 +116,12 @@ def comparison_table(
         if width is not None and sum(widths.values()) + 3 * len(widths) + 1 > width:
             widths.pop(head, None)
     table = Table(
-        title=escape(title) or None, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1)
+        title=escape(title) or None,
+        title_justify="left",
+        caption=REFUTED if any(row.below for row in rows) else None,
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1),
     )
     for head, widest in widths.items():
         words = head in ("rule", "guarantee")
@@ -125,7 +134,7 @@ def comparison_table(
 def _compared(k: int, row: Row) -> tuple[str, ...]:
     """The cells of the k-th rule, in the order of ``LEGEND``."""
     return (
-        marked(row.rule, row.guaranteed),
+        marked(row.rule, row.guaranteed) + f" {BELOW}" * bool(row.below),
         str(row.seeds),
         _with_error(row.regret, row.error),
         "" if k == 0 else _with_interval(row.less, row.interval),

@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same at run ti
     from homdp_ppl.study.memory import side_by_side
     from homdp_ppl.study.reading import read_runs
     from homdp_ppl.study.results import digest
+    from homdp_ppl.study.revealing import HindsightStudy, ShareRow, hindsight
     from homdp_ppl.study.running import Finished, compare, resume
     from homdp_ppl.study.sources import find_planner, find_rule, find_world
     from homdp_ppl.study.specification import Study, Unit
@@ -18,7 +19,9 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same at run ti
 __all__ = [
     "Difference",
     "Finished",
+    "HindsightStudy",
     "Row",
+    "ShareRow",
     "Study",
     "StudyDirectory",
     "Unit",
@@ -28,6 +31,7 @@ __all__ = [
     "find_planner",
     "find_rule",
     "find_world",
+    "hindsight",
     "paired_difference",
     "pairwise_differences",
     "read_runs",
@@ -39,6 +43,7 @@ __all__ = [
 _HOMES = {  # public names by module
     "differences": "Difference paired_difference pairwise_differences",
     "directory": "StudyDirectory",
+    "revealing": "HindsightStudy ShareRow hindsight",
     "memory": "side_by_side",
     "reading": "read_runs",
     "results": "digest",

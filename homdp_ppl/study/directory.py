@@ -30,6 +30,7 @@ from homdp_ppl.storage.atomic import StorageError, atomic_write, storage_errors
 from homdp_ppl.study import manifest
 from homdp_ppl.study.files import source_of
 from homdp_ppl.study.fingerprints import check_fingerprint, check_sources, fingerprint
+from homdp_ppl.study.reveals import split_reveal
 from homdp_ppl.study.sources import find_again, find_rule, uses_prior
 from homdp_ppl.study.specification import Study, Unit
 from homdp_ppl.study.trust import Trust, check_trusted, trusted_texts, user_files
@@ -332,6 +333,7 @@ def versions() -> dict[str, str]:
 
 def _rule(text: str, world: World) -> dict[str, Any]:
     """The facts about a rule that the report needs."""
+    text = split_reveal(text).rule
     rule = find_rule(text, world)
     level = rule.about.coverage if rule.deployment.replan == "every episode" else None
     return {"uses_prior": uses_prior(text), "coverage": None if level is None else float(level)}

@@ -48,8 +48,10 @@ KINDS: dict[str, type] = {  # the entries of the first record of a journal
     "loop": str,
     "study": str,
     "unit": list,
+    "reveal": str,
 }
-OWN = ("seed", "unit", "soundness", "explorer", "learner", "episodes_per_round", "loop")
+OPTIONAL = ("reveal",)  # only in runs with missing states
+OWN = ("seed", "unit", "soundness", "explorer", "learner", "episodes_per_round", "loop", "reveal")
 EXACT = 1e-6  # relative to horizon or optimum: how far values may exceed the optimum by rounding
 REMEDY = "Copy the journal again from the original study, or remove it and resume."
 
@@ -162,7 +164,9 @@ def is_complete(directory: StudyDirectory, unit: Unit) -> bool:
 
 
 def _check_description(path: Path, described: Mapping[str, Any]) -> None:
-    wrong = [name for name, kind in KINDS.items() if not _is_a(described.get(name), kind)]
+    needed = {name: kind for name, kind in KINDS.items() if name not in OPTIONAL}
+    needed |= {name: KINDS[name] for name in OPTIONAL if name in described}
+    wrong = [name for name, kind in needed.items() if not _is_a(described.get(name), kind)]
     wrong += [name for name in described if name not in KINDS]
     if not wrong:
         sizes = described["episodes_per_round"], described["slack"]

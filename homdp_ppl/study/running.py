@@ -21,7 +21,8 @@ from homdp_ppl.study.executors import Outcomes, Report, run_here, run_processes
 from homdp_ppl.study.pace import Pace, listening
 from homdp_ppl.study.reading import Runs, is_complete, read_runs
 from homdp_ppl.study.results import write_results
-from homdp_ppl.study.sources import find_again, find_planner, find_rule
+from homdp_ppl.study.reveals import check_rule
+from homdp_ppl.study.sources import find_again, find_planner
 from homdp_ppl.study.specification import Study, Unit
 from homdp_ppl.study.trust import Trust, user_files
 
@@ -193,7 +194,7 @@ def find_worlds(study: Study) -> dict[str, World]:
     for world in worlds.values():
         find_planner(study.planner, world)
         for rule in study.explorers:
-            find_rule(rule, world)
+            check_rule(rule, world)
     return worlds
 
 

@@ -14,6 +14,7 @@ from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import UNKNOWN, ParameterError, Problem, did_you_mean, shown
 from homdp_ppl.storage.atomic import reason_of
 from homdp_ppl.study.defaults import EPISODES, EPSILON, EXPLORERS, PRIORS, SEEDS
+from homdp_ppl.study.reveals import split_reveal
 from homdp_ppl.study.sources import uses_prior
 
 LISTS = ("models", "explorers", "priors")
@@ -68,7 +69,8 @@ class Study:
     models
         Names of the model zoo with options, ``.POMDP`` files, or ``path/to/file.py:name``.
     explorers
-        Rules with options, as in ``hop_b:scale=0.1``.
+        Rules with options, as in ``hop_b:scale=0.1``. With ``reveal=0.2``, every state is revealed
+        with probability 0.2.
     episodes
         Episodes per run.
     seeds
@@ -147,7 +149,7 @@ class Study:
         """The rules that depend on the prior, if there are several priors."""
         if self.priors == ("declared",):
             return []
-        return [rule for rule in self.explorers if uses_prior(rule)]
+        return [rule for rule in self.explorers if uses_prior(split_reveal(rule).rule)]
 
     def to_json(self) -> dict[str, Any]:
         """The attributes as a dictionary for JSON."""

@@ -56,6 +56,7 @@ class Row(NamedTuple):
     less: float  # regret minus that of the first rule, mean over common seeds and episodes
     interval: tuple[float, float]  # interval of that difference, paired by seed
     estimated: bool  # whether values are means of simulated episodes
+    below: int = 0  # runs whose own certificate refutes their last optimistic value
 
     @property
     def guaranteed(self) -> bool:
@@ -125,6 +126,7 @@ def _row(name: str, runs: Sequence[Measured], first: Sequence[Measured], epsilon
         less,
         interval,
         any(run.estimated for run in runs),
+        sum(run.below_certificate for run in runs),
     )
 
 

@@ -31,6 +31,7 @@ from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.files import source_of
 from homdp_ppl.study.learners import learner
 from homdp_ppl.study.pace import Pace
+from homdp_ppl.study.reveals import split_reveal
 from homdp_ppl.study.sources import find_planner, find_rule, find_world
 from homdp_ppl.study.specification import Study, Unit
 
@@ -131,9 +132,11 @@ def begin(study: Study, unit: Unit, world: World | None = None) -> list[Any]:
         expected = "declared, the only prior of a continuous model"
         raise ParameterError(unit.name, [Problem("prior", unit.prior, expected)])
     sources = source_of(unit.rule), source_of(study.planner)
-    rule, planner, model = _parts(world, unit.prior, unit.rule, study.planner, sources)
+    text, reveal = split_reveal(unit.rule)
+    rule, planner, model = _parts(world, unit.prior, text, study.planner, sources)
     many = study.episodes * study.seeds >= FEW  # the same for all blocks of seeds
-    request = Request(world, rule, planner, study.episodes, list(unit.seeds), model)
+    common = study.episodes, list(unit.seeds), model
+    request = Request(world, rule, planner, *common, reveal=reveal)
     return begin_runs(check_request(request), many)
 
 

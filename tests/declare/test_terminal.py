@@ -189,3 +189,25 @@ def test_each_misuse_is_reported(changes, where):
     }
     with raises(DeclarationError, where):
         homdp(**given)(lambda: Kernels([0.5, 0.5, 0], np.full((3, A, 3), 1 / 3), np.eye(3)[:, :2]))
+
+
+def test_spaces_can_be_declared_again():
+    """``spaces.declared`` leaves out "ended", with and without sensors; ``_asdict`` has it."""
+    model = native()
+    again = homdp(**model.spaces.declared, reward=REWARD)(model.function)
+    assert again.spaces == model.spaces
+    with raises(DeclarationError, "observations"):
+        homdp(**model.spaces._asdict(), reward=REWARD)(model.function)
+    given = {"states": STATES, "actions": ACTIONS, "horizon": H, "reward": REWARD}
+    sensors = {"ear": ("low", "high"), "eye": 2}
+    for terminal in ((), ("gone",)):
+        several = homdp(**given, observations=sensors, terminal=terminal)(
+            lambda: Kernels(
+                [0.5, 0.5, 0.0],
+                np.tile([0.2, 0.3, 0.5], (3, A, 1)),
+                lambda x: {"ear": dist.Bernoulli(0.3), "eye": dist.Bernoulli(0.4)},
+            )
+        )
+        assert homdp(**several.spaces.declared, reward=REWARD)(several.function).spaces == (
+            several.spaces
+        )

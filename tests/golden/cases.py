@@ -134,7 +134,7 @@ RULES: dict[str, Callable[[str], Any]] = {
     "tight": lambda name: explorers.tight(),
     "quantile_bonus": lambda name: explorers.quantile_bonus(),
     "quantile_bonus_bound": lambda name: explorers.quantile_bonus(bound=True),
-    "quantile_backup": lambda name: explorers.quantile_backup(),
+    "quantile_backup": lambda name: explorers.quantile_backup(1.645),
     "value_quantile": lambda name: explorers.value_quantile(draws=4),
     "posterior_sampling": lambda name: explorers.posterior_sampling(),
     "greedy": lambda name: explorers.greedy(),

@@ -1,19 +1,27 @@
 """Certificates of runs, and stopping when they are good enough."""
 
+import warnings
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
 
 from homdp_ppl import (
     Counts,
+    Kernels,
+    OptimismWarning,
     ParameterError,
     PolicyError,
     SpacesError,
     explorers,
+    homdp,
     learn,
     models,
+    study,
     tabular,
 )
 from homdp_ppl.cli.main import main
@@ -22,6 +30,7 @@ from homdp_ppl.explorers.anytime import promised
 from homdp_ppl.learning.certificate import Certificate, checkpoints
 from homdp_ppl.learning.planning import TablePlanning
 from homdp_ppl.planners import alpha_vectors, particle_tree
+from homdp_ppl.report import comparison_table
 from tests import rules
 from tests.confidence.boxes import DECLARATIONS
 from tests.raising import raises
@@ -168,3 +177,64 @@ def test_episodes_that_end_early():
     values = run.values[run.certificate.rounds - 1]
     assert (run.certificate.lower <= values).all()
     assert (run.certificate.upper >= run.optimum).all()
+
+
+# An optimistic value that the run's own certificate refutes
+
+
+def guess(concentration):
+    """The observation is the state with an unknown accuracy, believed to be about 1/2."""
+
+    @homdp(states=2, observations=2, actions=2, horizon=1, reward=np.eye(2))
+    def guess():
+        p = numpyro.sample("p", dist.Beta(concentration, concentration))
+        return Kernels([0.5, 0.5], np.full((2, 2, 2), 0.5), jnp.array([[p, 1 - p], [1 - p, p]]))
+
+    return guess.at(p=0.99)
+
+
+def test_a_refuted_optimistic_value_is_reported():
+    """In the warning, repr and the table; by the best policy that was certified so far."""
+    run = learn(guess(200.0), explorers.quantile_backup(), TREE, 60, compiled=False)
+    assert not run.below_certificate  # nothing is computed for repr
+    with pytest.warns(OptimismWarning):
+        certificate = run.certificate
+    assert run.below_certificate
+    assert run.optimistic[-1] < certificate.lower[-1] <= run.optimum
+    assert "NOT OPTIMISTIC" in repr(run)
+    assert not run.was_optimistic[-1]
+    (row,) = study.summarise({"quantile_backup": [run]})
+    assert row.below == 1
+    table = comparison_table([row])
+    assert list(table.columns[0].cells) == ["quantile_backup !"]
+    assert table.caption
+    with pytest.warns(OptimismWarning):
+        stopped = learn(
+            guess(200.0), explorers.quantile_backup(), TREE, 60, stop_when=0.0, compiled=False
+        )
+    assert stopped.below_certificate
+
+
+@pytest.mark.parametrize("rule", [explorers.anytime(), explorers.tight(), explorers.uniform()])
+def test_no_false_alarm(rule):
+    """Bounds of one event do not contradict each other; a rule of random actions promises nothing.
+
+    The probability of a false alarm is at most delta = 0.1 for rules with a guarantee of their own.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OptimismWarning)
+        run = learn(guess(200.0), rule, TREE, 60, compiled=False)
+        assert len(run.certificate.rounds) > 10
+    assert not run.below_certificate
+    assert "NOT OPTIMISTIC" not in repr(run)
+    (row,) = study.summarise({"rule": [run]})
+    assert row.below == 0
+    assert comparison_table([row]).caption is None
+
+
+def test_the_best_lower_bound_counts():
+    """Lower bounds of earlier policies also bound the optimum."""
+    certificate = Certificate(np.array([1, 2, 4]), np.array([0.2, 0.6, 0.3]), np.ones(3), 0.1)
+    promises = np.array([0.5, 0.5, 9.0, 0.5])
+    assert certificate.exceeds(promises).tolist() == [False, True, True]
+    assert certificate.exceeds(promises, tie=0.2).tolist() == [False, False, False]

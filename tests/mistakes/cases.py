@@ -25,6 +25,7 @@ from tests.mistakes import (
     recipes_report,
     recipes_rules,
     recipes_studies,
+    recipes_worth,
 )
 from tests.mistakes.recipe import Recipe
 from tests.mistakes.values import Mistake, mistakes
@@ -66,6 +67,7 @@ def recipes() -> tuple[Recipe, ...]:
         recipes_rules.planning,
         recipes_rules.files,
         recipes_studies.studies,
+        recipes_worth.hindsight,
         recipes_maths.confidences,
         recipes_maths.evaluating,
         recipes_maths.inferring,

@@ -40,7 +40,9 @@ NOT_CALLED = {
     "posteriors.PredictiveCheck",
     "study.Finished",
     "study.StudyDirectory",
+    "study.HindsightStudy",
     "study.Row",
+    "study.ShareRow",
     "study.Difference",
     "planners.OnlinePolicy",  # created only by particle_tree, from private parts
     "explorers.State",  # a pytree that JAX flattens and unflattens

@@ -154,6 +154,7 @@ def learning() -> Iterator[Recipe]:
         compiled=False,
         progress=False,
         simulations=10,
+        reveal=None,
     )
     yield recipe(
         "learn",
@@ -218,6 +219,7 @@ def learning() -> Iterator[Recipe]:
         episodes=100,
         seed=0,
         simulations=10,
+        hindsight="complete",
     )
     yield recipe("Learner.init", learner.init)
     yield recipe("Learner.key", learner.key, episode=0)

@@ -88,7 +88,7 @@ def episodes_needed(truth: World, model: HOMDP, level: float, episodes: int) -> 
     """For each seed, the number of episodes after which the mean gap of the next five is below the
     level; all episodes if it never is.
     """
-    runs = learn(truth, explorers.quantile_backup(), TREE, episodes, range(SEEDS), model)
+    runs = learn(truth, explorers.quantile_backup(1.645), TREE, episodes, range(SEEDS), model)
     means = np.array([np.convolve(run.gaps, np.ones(WINDOW) / WINDOW, "valid") for run in runs])
     below = means <= level * runs[0].optimum
     return [int(np.argmax(row)) if row.any() else episodes for row in below]

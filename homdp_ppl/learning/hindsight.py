@@ -1,0 +1,89 @@
+"""Which rules can learn from episodes with missing states, and how."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+from homdp_ppl.core.reveal import Reveal
+from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.errors import InferenceError, Problem
+from homdp_ppl.explorers._believing import update_belief, with_gaps
+from homdp_ppl.explorers.explorer import Explorer
+from homdp_ppl.explorers.state import State, count
+from homdp_ppl.posteriors.symmetries import label_symmetries
+
+# complete: every state is revealed. coin: a coin hides states, independently of everything.
+# partial: states are missing for other reasons that do not depend on hidden states.
+Hindsight: TypeAlias = Literal["complete", "coin", "partial"]
+
+SUMMED = "missing states are summed over"
+COUNTED = "only revealed steps and pairs are counted, which a coin makes a fair sample"
+UNUSED = "the rule does not learn from episodes"
+BIAS = (
+    "Counts of the revealed steps alone are biased if what is revealed depends on what happened. "
+    "Use a Bayesian rule such as posterior_sampling(), or reveals by a coin per step or per "
+    "episode."
+)
+
+
+def hindsight_problems(explorer: Explorer, homdp: HOMDP, hindsight: Hindsight) -> list[Problem]:
+    """Why a rule cannot learn from episodes with missing states; empty if it can.
+
+    Rules with a posterior sum over missing states. Rules that count use the revealed steps and
+    pairs, if a coin decides what is revealed. Rules that plan once need no data.
+
+    Parameters
+    ----------
+    explorer
+        The rule.
+    homdp
+        The learner's declaration.
+    hindsight
+        What decides which states are revealed.
+    """
+    if hindsight == "complete":
+        return []
+    if not homdp.spaces.finite:
+        got, expected = "missing states in real-valued spaces", "finite spaces, or all states"
+        return [Problem("reveal", got, expected)]
+    if homdp.rewards.law is not None:
+        expected = "all states revealed, because recorded rewards are evidence of hidden states"
+        return [Problem("reveal", "missing states, and random rewards", expected)]
+    learns_by = how(explorer)
+    if learns_by in (SUMMED, UNUSED) or (learns_by == COUNTED and hindsight == "coin"):
+        return []
+    got = f"{explorer.name} with missing states"
+    if learns_by == COUNTED:
+        return [Problem("reveal", got, "a Bayesian rule, or reveals by a coin", BIAS)]
+    return [Problem("reveal", got, "a rule that does not need every state of an episode", BIAS)]
+
+
+def how(explorer: Explorer) -> str:
+    """How a rule learns from episodes with missing states; empty if it cannot."""
+    if explorer.update is update_belief:
+        return SUMMED
+    if explorer.update is not count:
+        return ""
+    return UNUSED if explorer.deployment.replan == "once" else COUNTED
+
+
+def unnamed(homdp: HOMDP, reveal: Reveal) -> list[str]:
+    """A note for runs in which nothing is revealed and states cannot be distinguished."""
+    if reveal.share > 0 and reveal.episodes != 0:
+        return []
+    try:
+        found = [symmetry for symmetry in label_symmetries(homdp) if symmetry.matters]
+    except InferenceError:  # a declaration whose symmetries cannot be determined
+        return []
+    if not found:
+        return []
+    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+    return [f"without reveals, no data can distinguish these labels: {found[0]}{more}"]
+
+
+def prepared(explorer: Explorer, state: State, hindsight: Hindsight) -> State:
+    """The initial state of a rule for episodes with missing states."""
+    if hindsight == "complete":
+        return state
+    return with_gaps(state) if how(explorer) == SUMMED else replace(state, coin=True)

@@ -1,0 +1,137 @@
+"""Posteriors that follow a stream of episodes with gaps, against exact posteriors."""
+
+import jax
+import numpy as np
+import pytest
+
+from homdp_ppl import DataError, Episodes, models, posterior, x64
+from homdp_ppl.core.evidence import Evidence
+from homdp_ppl.posteriors import particles
+from homdp_ppl.posteriors.particles import Particles, Reweighted, follow
+from tests.gaps import enumerated, with_gaps
+from tests.posteriors import programs
+from tests.posteriors.test_gaps import grid_posterior
+from tests.sensors import declared
+
+REPLICAS = 8
+
+
+def followed(model, episodes, key):
+    with x64():
+        state = follow(model, jax.random.fold_in(key, 10_000))
+        for k in range(len(episodes)):
+            new = Evidence.of(episodes[k : k + 1], model)
+            state = state.update(new, jax.random.fold_in(key, k))
+    return state
+
+
+def scores():
+    """Standardised distances of mean and spread of tiger's accuracy from the exact posterior."""
+    world = models.load("tiger")
+    episodes = with_gaps(world, 20, 0.3)
+    mean, spread = grid_posterior(world.homdp, episodes)
+    means, spreads = [], []
+    for r in range(REPLICAS):
+        state = followed(world.homdp, episodes, jax.random.key(r))
+        drawn = state.belief.atoms.values["accuracy"]
+        means.append(drawn.mean())
+        spreads.append(drawn.std())
+    errors = [np.std(part, ddof=1) / np.sqrt(REPLICAS) for part in (means, spreads)]
+    return abs(np.mean(means) - mean) / errors[0], abs(np.mean(spreads) - spread) / errors[1]
+
+
+def test_particles_have_the_exact_posterior():
+    """Student's t with 7 degrees of freedom: both limits have a false-alarm rate of 1e-4.
+
+    The spread is allowed one more error, since that of 32 particles is slightly too small.
+    """
+    mean, spread = scores()
+    assert mean < 7.9
+    assert spread < 8.9
+
+
+def test_a_planted_bug_is_caught(monkeypatch):
+    """Hidden steps that are counted twice."""
+    hidden = particles.hidden_tables
+    monkeypatch.setattr(
+        particles,
+        "hidden_tables",
+        lambda *given: {name: 2 * table for name, table in hidden(*given).items()},
+    )
+    assert max(scores()) > 10
+
+
+def test_complete_episodes_give_the_closed_form():
+    world = models.load("tiger_table")
+    complete = with_gaps(world, 20, 1.0)
+    state = followed(world.homdp, complete, jax.random.key(0))
+    exact = posterior(world.homdp, complete)
+    assert np.allclose(state.concentrations, exact.closed)
+    assert np.allclose(state.mean().emission, exact.mean.emission)
+
+
+def test_discrete_sites_are_exact():
+    """Weights equal the likelihoods of all configurations by enumeration of hidden paths."""
+    model = programs.one_of_two()
+    world = model.draw(jax.random.key(0))
+    episodes = with_gaps(world, 6, 0.4)
+    state = followed(model, episodes, jax.random.key(0))
+    assert isinstance(state, Reweighted)
+    atoms = state.belief.atoms
+    start = Reweighted.start(model, jax.random.key(0)).belief.atoms
+    logs = np.log(start.probabilities)
+    for k in range(len(atoms)):
+        values = {name: value[k] for name, value in atoms.values.items()}
+        with np.errstate(divide="ignore"):
+            logs[k] += enumerated(model.at(**values), episodes)
+    exact = np.exp(logs - logs.max())
+    assert np.allclose(atoms.probabilities, exact / exact.sum())
+    assert np.allclose(
+        atoms.probabilities, posterior(model, episodes).atoms.probabilities, atol=1e-12
+    )
+
+
+@pytest.mark.slow
+def test_other_declarations_sample_again():
+    """The mean agrees with a full fit within 5 Monte Carlo errors (ESS above 400)."""
+    model = programs.logistic()
+    world = model.draw(jax.random.key(1))
+    episodes = with_gaps(world, 30, 0.5)
+    state = followed(model, episodes, jax.random.key(0))
+    full = posterior(model, episodes)
+    drawn, atoms = full.atoms, state.belief.atoms
+    for name, values in drawn.values.items():
+        here = atoms.means()[name]
+        assert np.all(np.abs(here - values.mean(0)) < 5 * np.sqrt(2) * values.std(0) / 20)
+
+
+def test_impossible_episodes():
+    model = programs.one_of_two()
+    state = Reweighted.start(model, jax.random.key(0))
+    none = type(state.tables)(*(np.zeros_like(table) for table in state.tables))
+    broken = Reweighted(state.belief, state.evidence, none)
+    episodes = with_gaps(model.draw(jax.random.key(0)), 1, 0.5)
+    with pytest.raises(DataError), x64():
+        broken.update(Evidence.of(episodes, model), jax.random.key(0))
+
+
+@pytest.mark.slow
+def test_draws_and_means_of_sensors():
+    model = declared("plain")
+    world = model.draw(jax.random.key(0))
+    state = followed(model, with_gaps(world, 10, 0.5), jax.random.key(0))
+    assert isinstance(state, Particles)
+    drawn = state.draws(jax.random.key(1), 400).emission.mean(0)
+    assert np.abs(drawn - state.mean().emission).max() < 0.06
+
+
+def test_weights_and_order():
+    """The evidence does not depend on how episodes are split between updates."""
+    world = models.load("tiger_table")
+    episodes = with_gaps(world, 12, 0.5)
+    state = followed(world.homdp, episodes, jax.random.key(0))
+    whole = Evidence.of(episodes, world.homdp)
+    assert np.array_equal(state.evidence.gaps.number, whole.gaps.number)
+    assert np.array_equal(state.evidence.counts.transition, whole.counts.transition)
+    assert state.weights.sum() == pytest.approx(1)
+    assert isinstance(episodes, Episodes)
