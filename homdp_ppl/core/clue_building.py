@@ -95,7 +95,8 @@ def hindsight_counts(episodes: Episodes, known: Array, form: Form) -> dict[str, 
         return counts
     shown = items.astype(int)
     if hindsight.by_episode:
-        np.add.at(counts[REVEALED], (0, 0, 0, 0, (items & present).any(1).astype(int)), 1)
+        whole = (items & present).any(1).astype(int)
+        counts[REVEALED][0, 0, 0, 0] += np.bincount(whole, minlength=2)
         return counts
     used = known if hindsight.by_state else present
     taken = used[:, :-1] & episodes.steps
