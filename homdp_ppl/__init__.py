@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
         formats,
         gym,
         models,
+        offline,
         planners,
         posteriors,
         report,
@@ -116,6 +117,7 @@ __all__ = [
     "learn",
     "make_plan",
     "models",
+    "offline",
     "planners",
     "posterior",
     "posteriors",
@@ -133,7 +135,8 @@ __all__ = [
 
 _HOMES = {  # module: the public names that it defines
     "": (
-        "confidence evaluation explorers formats gym models planners posteriors report study theory"
+        "confidence evaluation explorers formats gym models offline planners posteriors report "
+        "study theory"
     ),
     "agent.agent": "Agent",
     "agent.explanation": "explain",

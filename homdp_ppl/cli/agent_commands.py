@@ -53,8 +53,9 @@ def serve(desk: Desk) -> int:
 
 
 def _opened(options: argparse.Namespace) -> Desk:
+    """The agent; requests cannot import further user files."""
     path, trust = Path(options.directory), options.files or options.trust
-    return Desk(reopen(path, trust), path, trust)
+    return Desk(reopen(path, trust), path, False)
 
 
 def _answer(options: argparse.Namespace) -> dict[str, Any]:

@@ -103,7 +103,8 @@ def migrate(agent: Agent, path: Path, model: Any, horizon: Any, trust: Trust) ->
     refuse(ParameterError, "migrate", count_problems(horizon=1 if horizon is None else horizon))
     file = file_of(model)
     if file is not None and model not in trusted_files({model: file}, trust, ASKING):
-        raise ParameterError("migrate", [_no_consent(model, file)._replace(remedy=CONSENT)])
+        remedy = "Requests cannot name files. Use the command line: homdp agent migrate."
+        raise ParameterError("migrate", [_no_consent(model, file)._replace(remedy=remedy)])
     recorded = _recorded(path)
     changed = _changed(recorded, model, horizon)
     homdp, rule, _ = _parts(changed)

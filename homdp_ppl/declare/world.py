@@ -142,10 +142,16 @@ class World:
         episodes
             Episodes with all states.
         """
+        keys = as_keys(keys, "World.reveal")
+        refuse_traced_key(keys, "World.reveal")
+        if keys.shape != (len(episodes),):
+            expected = f"one key for each of the {len(episodes):,} episodes"
+            problem = Problem("keys", f"shape {keys.shape}", expected)
+            raise DataError("World.reveal", [problem])
         if self.homdp.hindsight_form is None:
             return episodes
-        keys = hindsight_keys(as_keys(keys, "World.reveal"))
-        return with_hindsight(self.homdp, self.parameters, keys, episodes)
+        played = Episodes.of(episodes, self).require_revealed("World.reveal")
+        return with_hindsight(self.homdp, self.parameters, hindsight_keys(keys), played)
 
     @checked
     def returns(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> Array:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same at run ti
     from homdp_ppl.report.forest import draw_forest
     from homdp_ppl.report.formatting import COLOURS
     from homdp_ppl.report.hindsight import draw_hindsight
+    from homdp_ppl.report.intervals import draw_choice, draw_evaluation
     from homdp_ppl.report.labels import label_ends
     from homdp_ppl.report.ladders import draw_bounds, draw_ladder, draw_savings
     from homdp_ppl.report.learning import draw_optimistic_values, draw_regret
@@ -45,10 +46,12 @@ __all__ = [
     "draw_bracket",
     "draw_cells",
     "draw_check",
+    "draw_choice",
     "draw_curves",
     "draw_densities",
     "draw_envelope",
     "draw_episodes_to",
+    "draw_evaluation",
     "draw_forest",
     "draw_hindsight",
     "draw_instance",
@@ -86,6 +89,7 @@ _HOMES = {  # module: the public names that it defines
     "forest": "draw_forest",
     "formatting": "COLOURS",
     "hindsight": "draw_hindsight",
+    "intervals": "draw_choice draw_evaluation",
     "labels": "label_ends",
     "ladders": "draw_bounds draw_ladder draw_savings",
     "learning": "draw_optimistic_values draw_regret",

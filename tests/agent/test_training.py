@@ -1,6 +1,9 @@
 """Training in Gymnasium environments, and random rewards."""
 
+import gymnasium
+import jax
 import numpy as np
+from gymnasium.spaces import Discrete
 
 from homdp_ppl import Agent, DataError, explorers, models
 from homdp_ppl.gym import HOMDPEnv
@@ -33,6 +36,43 @@ def test_an_environment_that_reveals_nothing():
         agent.train(HOMDPEnv(tiger()), 0)
     with raises(DataError):
         agent.train(HOMDPEnv(models.load("lock")), 1)
+
+
+class Other(gymnasium.Env):
+    """An environment of another library: spaces start at 1 and 5, every info has the state."""
+
+    observation_space, action_space = Discrete(2, start=5), Discrete(3, start=1)
+
+    def __init__(self):
+        self.played = []
+
+    def reset(self, *, seed=None, options=None):
+        """Start an episode of three steps."""
+        super().reset(seed=seed)
+        self.states, self.actions = [int(self.np_random.integers(2))], []
+        self.played.append((self.states, self.actions))
+        return self._seen(), {"state": self.states[-1]}
+
+    def step(self, action):
+        """Listening changes nothing; a new tiger comes when a door was opened."""
+        self.actions.append(int(action) - 1)
+        stays = self.actions[-1] == 0
+        self.states.append(self.states[-1] if stays else int(self.np_random.integers(2)))
+        return self._seen(), 0.0, False, len(self.actions) == 3, {"state": self.states[-1]}
+
+    def _seen(self):
+        right = self.np_random.random() < 0.85
+        return 5 + (self.states[-1] if right else 1 - self.states[-1])
+
+
+def test_environments_of_other_libraries():
+    """States are found by a function of all infos; the agent learns what they show."""
+    env, agent = Other(), Agent(tiger().homdp, explorers.posterior_sampling(), TREE)
+    agent.train(env, 30, lambda infos: [info["state"] for info in infos], 3)
+    np.testing.assert_array_equal(agent.episodes.states, [states for states, _ in env.played])
+    np.testing.assert_array_equal(agent.episodes.actions, [done for _, done in env.played])
+    accuracy = agent.posterior.parameters(jax.random.key(0), 500)["accuracy"]
+    assert abs(accuracy.mean() - 0.85) < 0.15  # 90 observations: 4 standard errors
 
 
 def test_random_rewards_are_revealed_with_the_states():

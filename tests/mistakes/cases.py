@@ -22,6 +22,7 @@ from tests.mistakes import (
     recipes_learning,
     recipes_logs,
     recipes_maths,
+    recipes_offline,
     recipes_report,
     recipes_rules,
     recipes_studies,
@@ -72,6 +73,7 @@ def recipes() -> tuple[Recipe, ...]:
         recipes_maths.evaluating,
         recipes_maths.inferring,
         recipes_maths.statements,
+        recipes_offline.offline_recipes,
         recipes_report.tables,
         recipes_report.pictures,
     ]
