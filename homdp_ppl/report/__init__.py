@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from homdp_ppl._lazy import attach
 
 if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same at run time
+    from homdp_ppl.report.agents import draw_explanation, draw_live_check
     from homdp_ppl.report.checks import check_table, draw_check
     from homdp_ppl.report.classes import draw_versions, versions_of
     from homdp_ppl.report.comparisons import comparison_table, differences_table
@@ -52,11 +53,13 @@ __all__ = [
     "draw_envelope",
     "draw_episodes_to",
     "draw_evaluation",
+    "draw_explanation",
     "draw_forest",
     "draw_hindsight",
     "draw_instance",
     "draw_intervals",
     "draw_ladder",
+    "draw_live_check",
     "draw_log",
     "draw_losses",
     "draw_optimism",
@@ -81,6 +84,7 @@ __all__ = [
 ]
 
 _HOMES = {  # module: the public names that it defines
+    "agents": "draw_explanation draw_live_check",
     "checks": "check_table draw_check",
     "classes": "draw_versions versions_of",
     "comparisons": "comparison_table differences_table",

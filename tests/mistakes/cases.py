@@ -17,6 +17,7 @@ import matplotlib.pyplot as plt
 from homdp_ppl.precision import x64
 from tests.mistakes import (
     recipes_agent,
+    recipes_check,
     recipes_core,
     recipes_field,
     recipes_learning,
@@ -62,6 +63,7 @@ def recipes() -> tuple[Recipe, ...]:
         recipes_learning.believing,
         recipes_learning.learning,
         recipes_agent.agents,
+        recipes_check.checks,
         recipes_field.histories,
         recipes_logs.logs,
         recipes_rules.rules,

@@ -141,7 +141,7 @@ def declaring() -> Iterator[Recipe]:
     yield from reading(
         "World", tiger, *["cache", "dynamics", "fingerprint", "numbers", "pomdp", "spaces"]
     )
-    yield from reading("World", tiger, "form", "return_range")
+    yield from reading("World", tiger, "form", "name", "return_range")
     yield record(
         "Spaces",
         Spaces,
