@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
         formats,
         gym,
         models,
+        offline,
         planners,
         posteriors,
         report,
@@ -31,10 +32,11 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
     from homdp_ppl.agent.agent import Agent
     from homdp_ppl.agent.explanation import explain
     from homdp_ppl.agent.live import LiveEpisode
+    from homdp_ppl.core.blind_policy import BlindPolicy, uniform_policy
     from homdp_ppl.core.counts import Counts
     from homdp_ppl.core.episode import Episode
     from homdp_ppl.core.episodes import Episodes
-    from homdp_ppl.core.graph_policy import BlindPolicy, GraphPolicy, uniform_policy
+    from homdp_ppl.core.graph_policy import GraphPolicy
     from homdp_ppl.core.plan import Plan, make_plan
     from homdp_ppl.core.policy import BatchPolicy, Policy, Trajectory
     from homdp_ppl.core.pomdp import POMDP
@@ -116,6 +118,7 @@ __all__ = [
     "learn",
     "make_plan",
     "models",
+    "offline",
     "planners",
     "posterior",
     "posteriors",
@@ -133,15 +136,17 @@ __all__ = [
 
 _HOMES = {  # module: the public names that it defines
     "": (
-        "confidence evaluation explorers formats gym models planners posteriors report study theory"
+        "confidence evaluation explorers formats gym models offline planners posteriors report "
+        "study theory"
     ),
     "agent.agent": "Agent",
     "agent.explanation": "explain",
     "agent.live": "LiveEpisode",
+    "core.blind_policy": "BlindPolicy uniform_policy",
     "core.counts": "Counts",
     "core.episode": "Episode",
     "core.episodes": "Episodes",
-    "core.graph_policy": "BlindPolicy GraphPolicy uniform_policy",
+    "core.graph_policy": "GraphPolicy",
     "core.plan": "Plan make_plan",
     "core.policy": "BatchPolicy Policy Trajectory",
     "core.pomdp": "POMDP",

@@ -207,7 +207,7 @@ def simulated(world: World, number: int, seed: int = 1) -> Episodes:
     )
 
 
-def weighed_paths(world: World, known: Known, episodes: Episodes, k: int):
+def weighed_paths(world: World, known: Known, episodes: Any, k: int):
     """All paths of one episode that agree with what was revealed, with their probabilities."""
     tables, p, spaces = tables_of(world), dict(world.parameters), world.spaces
     form, A, L = tables.form, len(spaces.actions), int(episodes.length[k])

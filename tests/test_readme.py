@@ -43,7 +43,14 @@ def test_the_agent(names):
     assert len(names["actions"]) == 4
     assert agent.pending == ()
     assert repr(agent.posterior).splitlines()[0] in CODE[2]
-    assert len(CODE) == 3
+
+
+def test_the_log(names):
+    low, high = names["found"].certified
+    assert f"between {low:.2f} and {high:.2f}" in CODE[3]
+    assert low <= names["plan"].value <= high
+    assert names["choice"].chosen.low > names["choice"].baseline.high or names["choice"].kept
+    assert len(CODE) == 4
 
 
 def test_links_are_absolute_and_exist():

@@ -104,13 +104,15 @@ class Actor:
         lowered = bool((np.asarray(state.visits) < last.visits).any())  # by a correction
         return lowered and self.learner.explorer.deployment.replan != "once"
 
-    def current(self, ledger: Ledger) -> Policy:
-        """The policy that the next episode will play."""
+    def current(self, ledger: Ledger) -> tuple[Policy, float | None]:
+        """The policy that the next episode will play, and the value that it promises."""
         fresh = next_slot(ledger)[1] if self.epochs else False
         decision = self.due(ledger, fresh)
-        if decision is not None:
-            return decision.policy
-        return self._kept(ledger, len(ledger.decisions) - 1).policy
+        if decision is None:
+            number = len(ledger.decisions) - 1
+            return self._kept(ledger, number).policy, ledger.decisions[number].optimistic
+        value = float(decision.optimistic)
+        return decision.policy, value if np.isfinite(value) else None
 
     def policy(self, ledger: Ledger, session: Session) -> Policy:
         """The policy of an episode: that of its decision, uniform at the step of its slot."""

@@ -8,31 +8,26 @@ from types import TracebackType
 from typing import Any, Self, final
 
 from homdp_ppl.agent.additions import add_events
-from homdp_ppl.agent.events import Abandon
-from homdp_ppl.agent.explanation import DRAWS, Explanation, explain
-from homdp_ppl.agent.gap import ExpectedGap, expected_gap
+from homdp_ppl.agent.delays import warn_of_delays
+from homdp_ppl.agent.events import LONGEST, Abandon, Refuse
 from homdp_ppl.agent.keeper import Keeper, make_learner
 from homdp_ppl.agent.knowledge import Delay
-from homdp_ppl.agent.ledger import episodes_of
 from homdp_ppl.agent.live import LiveEpisode
-from homdp_ppl.agent.reveals import reveal_event
+from homdp_ppl.agent.reading import Reading
+from homdp_ppl.agent.reveals import ExcludedError, reveal_event
 from homdp_ppl.agent.rewriting import migrated, without
-from homdp_ppl.agent.status import Status, status_of
-from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.policy import Policy
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, ParameterError, Problem, shown
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.learning.learner import Learner
 from homdp_ppl.learning.planning import Planner
-from homdp_ppl.posteriors import Posterior
 
 
 @final
-class Agent:
+class Agent(Reading):
     """An exploration rule with a planner in a live system, whose true parameters are unknown.
 
     The agent acts in any number of open episodes. States are revealed later, in any order, and may
@@ -94,8 +89,7 @@ class Agent:
         if not (path is None or isinstance(path, str | Path)):
             problem = Problem("path", shown(path), "a directory, or None")
             raise ParameterError("Agent", [problem])
-        self._keeper = Keeper(learner, delay, None if path is None else Path(path).absolute())
-        self._inferred: tuple[int, Posterior] | None = None
+        super().__init__(Keeper(learner, delay, None if path is None else Path(path).absolute()))
 
     @checked
     def begin(self, id: str | None = None) -> LiveEpisode:  # noqa: A002
@@ -160,7 +154,9 @@ class Agent:
         Raises
         ------
         DataError
-            The states do not fit the declaration; all problems are reported together.
+            The states do not fit the declaration; all problems are reported together. If the
+            declaration excludes them, this is remembered until the episode is revealed:
+            :meth:`check` reports it.
         """
         with self._keeper.turn():
             session = self._keeper.session(id, "reveal")
@@ -172,9 +168,20 @@ class Agent:
                 problem = Problem("id", f"{id!r}, which was abandoned", "an episode that ended")
             if problem is not None:
                 raise DataError("reveal", [problem])
-            event = reveal_event(self.homdp, session, states, rewards, labels)
-            if event is not None:
-                self._keeper.append(event)
+            try:
+                event = reveal_event(self.homdp, session, states, rewards, labels)
+            except ExcludedError as error:
+                text = str(error.problems[0])[:LONGEST]
+                if session.refused != text:
+                    self._keeper.append(Refuse(session.ordinal, text))
+                raise
+            if event is None:
+                return
+            was_revealed = session.is_revealed
+            self._keeper.append(event)
+            if session.is_revealed and not was_revealed:
+                sound = self._keeper.actor.knowledge.needs_prefix
+                warn_of_delays(self._keeper.ledger, sound)
 
     @checked_but("episodes")
     def add(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> None:
@@ -255,77 +262,6 @@ class Agent:
             self._keeper.replace(events, learner)
             self._inferred = None
 
-    @property
-    def homdp(self) -> HOMDP:
-        """The declaration."""
-        return self._keeper.learner.homdp
-
-    @property
-    def posterior(self) -> Posterior:
-        """The posterior given all revealed episodes."""
-        with self._keeper.turn():
-            version = self._keeper.ledger.version
-            if self._inferred is None or self._inferred[0] != version:
-                self._inferred = version, self._keeper.infer()
-            return self._inferred[1]
-
-    @property
-    def policy(self) -> Policy:
-        """The policy of the next episode, without the uniform step of rules with epochs."""
-        with self._keeper.turn():
-            return self._keeper.actor.current(self._keeper.ledger)
-
-    @property
-    def pending(self) -> tuple[str, ...]:
-        """The ids of episodes that have ended and wait for states."""
-        with self._keeper.turn():
-            return status_of(self._keeper.ledger, self._keeper.actor).pending
-
-    @property
-    def status(self) -> Status:
-        """Numbers of episodes, and the ids of those that are open or pending."""
-        with self._keeper.turn():
-            return status_of(self._keeper.ledger, self._keeper.actor)
-
-    @property
-    def episodes(self) -> Episodes:
-        """All revealed episodes in the order in which they began."""
-        with self._keeper.turn():
-            return episodes_of(self._keeper.ledger.revealed, self.homdp.spaces)
-
-    @checked_but("draws")
-    def expected_gap(self, draws: int = DRAWS) -> ExpectedGap:
-        """The expected loss of the current policy against the optimum, under the posterior.
-
-        Parameters
-        ----------
-        draws
-            The number of models that are drawn from the posterior; the planner plans for each.
-        """
-        refuse(ParameterError, "expected_gap", count_problems(draws=draws))
-        policy, belief = self.policy, self.posterior
-        return expected_gap(policy, belief, self._keeper.learner, draws)
-
-    @checked_but("draws")
-    def explain(self, id: str, draws: int = DRAWS) -> Explanation:  # noqa: A002
-        """Explain the last action of an episode; see :func:`homdp_ppl.explain`.
-
-        Parameters
-        ----------
-        id
-            The episode, open or not. Its policy is the one with which it began.
-        draws
-            The number of models that are drawn from the posterior.
-        """
-        with self._keeper.turn():
-            session = self._keeper.session(id, "explain")
-            if session.decision is None or not session.actions:
-                problem = Problem("id", f"{id!r}", "an episode in which the agent has acted")
-                raise DataError("explain", [problem])
-            policy = self._keeper.actor.policy(self._keeper.ledger, session)
-            seen, done = list(session.observations), session.actions[:-1]
-        return explain(policy, self.posterior, seen, done, draws)
-
     def close(self) -> None:
         """Close the journal; the agent can be opened again."""
         self._keeper.close()
@@ -340,11 +276,3 @@ class Agent:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-    def __repr__(self) -> str:
-        found = self.status
-        return (
-            f"Agent for {found.model!r} with {found.explorer}: "
-            f"{found.begun:,} episode{'s' * (found.begun != 1)}, "
-            f"{len(found.open):,} open, {len(found.pending):,} pending, {found.used:,} used"
-        )

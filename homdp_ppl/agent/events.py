@@ -72,6 +72,13 @@ class Reveal(NamedTuple):
     labels: list[float] | None = None
 
 
+class Refuse(NamedTuple):
+    """States that the declaration excludes were refused; a later reveal settles this."""
+
+    ordinal: int
+    problem: str  # the first problem, as text
+
+
 class Add(NamedTuple):
     """An episode that others played is added."""
 
@@ -91,10 +98,10 @@ class Gap(NamedTuple):
     made: Made | None = None
 
 
-Event: TypeAlias = Begin | Act | End | Abandon | Reveal | Add | Gap
+Event: TypeAlias = Begin | Act | End | Abandon | Reveal | Refuse | Add | Gap
 
 KINDS: dict[str, type[Any]] = {
-    kind.__name__.lower(): kind for kind in (Begin, Act, End, Abandon, Reveal, Add, Gap)
+    kind.__name__.lower(): kind for kind in (Begin, Act, End, Abandon, Reveal, Refuse, Add, Gap)
 }
 
 
@@ -170,6 +177,8 @@ def _is_valid(event: Event, spaces: Spaces) -> bool:
             return _is_whole(n) and ended in ("terminal", "truncated")
         case Abandon(ordinal=n, reason=reason):
             return _is_whole(n) and isinstance(reason, str) and len(reason) <= LONGEST
+        case Refuse(ordinal=n, problem=problem):
+            return _is_whole(n) and isinstance(problem, str) and len(problem) <= LONGEST
         case Reveal(ordinal=n, states=states, rewards=rewards, labels=labels):
             inside = all(
                 _is_whole(h) and 1 <= h <= H + 1 and is_value(x, spaces.states)

@@ -8,20 +8,35 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from homdp_ppl.agent.decision import (
+    Following,
+    Moment,
+    Turning,
+    moment,
+    named_action,
+    node_after,
+    turnings,
+)
+from homdp_ppl.agent.similar import Similar, similar
 from homdp_ppl.agent.values import encode
+from homdp_ppl.core import html
 from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked_but
+from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy, graph_of
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
-from homdp_ppl.core.spaces import Spaces, names_of, require_finite
+from homdp_ppl.core.sensors import ENDED
+from homdp_ppl.core.spaces import names_of, require_finite
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.world import World
 from homdp_ppl.errors import DataError, ParameterError, Problem
-from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.posteriors.belief import Posterior
 from homdp_ppl.precision import Array, in_x64
 
 DRAWS = 100  # models drawn from a posterior
+LISTED = 4  # reasons of each kind in a text
+LEAST = 5e-4  # probability of a next observation that is listed
 
 
 class ActionValue(NamedTuple):
@@ -39,6 +54,15 @@ class Explanation(NamedTuple):
     actions: tuple[str, ...]  # so far
     belief: dict[str, float]  # probability of each state now
     values: dict[str, ActionValue]  # by action
+    turnings: tuple[Turning, ...]  # beliefs from which on another action would be better
+    instead: dict[str, str]  # the action, had the last observation been another one
+    following: dict[str, Following]  # the next action, by the next observation
+    similar: Similar | None  # revealed episodes with a similar history
+
+    @property
+    def action(self) -> str:
+        """The action that the policy takes with the largest probability."""
+        return max(self.values, key=lambda name: self.values[name].probability)
 
     def __str__(self) -> str:
         seen = ", ".join(self.observations)
@@ -49,7 +73,52 @@ class Explanation(NamedTuple):
             f"± {value.spread:.2g} (probability {value.probability:.3g})"
             for name, value in self.values.items()
         ]
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  {line}" for line in self.reasons())])
+
+    def reasons(self) -> list[str]:
+        """What would change the decision, what comes next, and what was seen before, as text."""
+        taken, best = self.values[self.action], max(self.values.items(), key=_value)
+        lines = []
+        if best[1].value - taken.value > LEAST:
+            gain = best[1].value - taken.value
+            lines.append(f"{best[0]} looks better than {self.action} by {gain:.2g}")
+        lines += [
+            f"{name} would be better from a probability of {then:.3g} for {state}, now {now:.3g}"
+            for state, now, then, name in self.turnings[:LISTED]
+        ]
+        others = {y: a for y, a in self.instead.items() if a != self._usual}
+        lines += [f"if it had been {y}: {a}" for y, a in list(others.items())[:LISTED]]
+        lines += [
+            f"next, after {y} ({p:.0%}): {a}" for y, (p, a) in list(self.following.items())[:LISTED]
+        ]
+        if self.similar is not None:
+            number, steps, states, actions = self.similar
+            noun = f"{number:,} revealed episode{'s' * (number != 1)}"
+            which = "this history" if steps == len(self.observations) else f"the last {steps} steps"
+            hidden = ", ".join(f"{name} in {n:,}" for name, n in states.items())
+            lines.append(f"{noun} with {which}: {hidden}")
+            lines += [f"{name} then earned {v:.4g} ({n:,})" for name, (n, v) in actions.items()]
+        return lines
+
+    @property
+    def _usual(self) -> str:
+        return " / ".join(name for name, value in self.values.items() if value.probability > 0)
+
+    def _repr_html_(self) -> str:
+        states = sorted(self.belief.items(), key=lambda item: -item[1])
+        values = [
+            (name, v.value, v.spread, f"{v.probability:.3g}") for name, v in self.values.items()
+        ]
+        return html.block(
+            html.paragraph(f"{self.action} after {', '.join(self.observations)}", strong=True),
+            html.table("Belief", ("state", "probability"), [(x, f"{p:.3f}") for x, p in states]),
+            html.table("Actions", ("action", "value", "spread", "probability"), values),
+            html.listing(self.reasons()),
+        )
+
+
+def _value(named: tuple[str, ActionValue]) -> float:
+    return named[1].value
 
 
 @checked_but("observations", "actions", "draws")
@@ -93,7 +162,25 @@ def explain(
     -> listen: 1.852 ± 0 (probability 1)
        open left: 1.05 ± 0 (probability 0)
        open right: 1.75 ± 0 (probability 0)
+      open right would be better from a probability of 0.981 for left, now 0.85
+      open left would be better from a probability of 0.807 for right, now 0.15
+      next, after growl left (74%): open right
+      next, after growl right (26%): listen
     """
+    past = model.episodes if isinstance(model, Posterior) else None
+    return explanation(policy, model, observations, actions, draws, past)
+
+
+@in_x64
+def explanation(
+    policy: Policy,
+    model: Posterior | World,
+    observations: Sequence[Any],
+    actions: Sequence[Any],
+    draws: int,
+    past: Episodes | None,
+) -> Explanation:
+    """:func:`explain`, with revealed episodes in which to look for similar histories."""
     homdp = model.homdp
     require_finite(homdp.spaces, homdp.name, "explain")
     refuse(ParameterError, "explain", count_problems(draws=draws))
@@ -105,29 +192,47 @@ def explain(
         expected = f"h observations and h - 1 actions, with h in 1..{H}"
         raise DataError("explain", [Problem("history", got, expected)])
     graph = graph_of(policy, homdp)
-    found = [_at(graph, each, seen, done) for each in _models(model, draws)]
-    weights = np.array([chance for chance, _, _ in found])
+    found = [moment(graph, each, seen, done) for each in _models(model, draws)]
+    weights = np.array([each.chance for each in found])
     if not weights.sum() > 0:
         problem = Problem("observations", "an impossible history", "one that the model allows")
         raise DataError("explain", [problem])
-    weights = weights / weights.sum()
-    belief = sum(w * b for w, (_, b, _) in zip(weights, found, strict=True))
-    values = np.array([v for _, _, v in found])  # (models, A)
-    mean = weights @ values
-    spread = np.sqrt(weights @ (values - mean) ** 2)
-    return _named(homdp.spaces, seen, done, np.asarray(belief), graph.act(seen, done), mean, spread)
+    return _named(homdp, graph, seen, done, found, weights / weights.sum(), past)
 
 
 def _named(
-    spaces: Spaces,
+    homdp: HOMDP,
+    graph: GraphPolicy,
     seen: Array,
     done: Array,
-    belief: Array,
-    chances: Array,
-    mean: Array,
-    spread: Array,
+    found: list[Moment],
+    weights: Array,
+    past: Episodes | None,
 ) -> Explanation:
-    states, observations, actions = spaces.names
+    """The explanation from the moments of all models and their weights."""
+    states, observations, actions = homdp.spaces.names
+    beliefs, values = (np.stack([each[k] for each in found]) for k in (1, 2))  # (M, X), (M, A, X)
+    belief = weights @ beliefs
+    each = np.einsum("mx,max->ma", beliefs, values)
+    mean = weights @ each
+    spread = np.sqrt(weights @ (each - mean) ** 2)
+    together = np.einsum("m,mx,max->ax", weights, beliefs, values)
+    plain = np.einsum("m,max->ax", weights, values)
+    by_state = np.where(belief > 0, together / np.where(belief > 0, belief, 1.0), plain)
+    node = node_after(graph, seen, done)
+    chances, chosen = graph.probabilities[node], int(np.argmax(graph.probabilities[node]))
+    following = {}
+    if len(seen) < homdp.horizon:
+        ahead = weights @ np.stack([each.following[chosen] for each in found])
+        for y in np.argsort(-ahead):
+            if ahead[y] > LEAST:
+                after = named_action(graph, int(graph.next(node, chosen, int(y))), actions)
+                following[observations[y]] = Following(float(ahead[y]), after)
+    instead = {
+        name: named_action(graph, node_after(graph, [*seen[:-1], y], done), actions)
+        for y, name in enumerate(observations)
+        if y != seen[-1] and not (homdp.spaces.terminal and name == ENDED)
+    }
     return Explanation(
         tuple(observations[y] for y in seen),
         tuple(actions[a] for a in done),
@@ -136,6 +241,10 @@ def _named(
             name: ActionValue(float(chances[a]), float(mean[a]), float(spread[a]))
             for a, name in enumerate(actions)
         },
+        tuple(turnings(belief, by_state, chosen, states, actions)),
+        instead,
+        following,
+        similar(homdp, past, seen, done),
     )
 
 
@@ -159,47 +268,3 @@ def _models(model: Posterior | World, draws: int) -> list[POMDP]:
         return [model.pomdp]
     batch = model.draws(jax.random.key(0), draws)
     return [jax.tree.map(lambda leaf, k=k: leaf[k], batch) for k in range(draws)]
-
-
-def _at(graph: GraphPolicy, model: POMDP, seen: Array, done: Array) -> tuple[float, Array, Array]:
-    """The probability of a history in a model, the belief after it, and action values, (A,)."""
-    predicted, chance, belief = np.asarray(model.initial), 1.0, np.asarray(model.initial)
-    node = graph.first(int(seen[0]))
-    for h, y in enumerate(seen):
-        previous = int(done[h - 1]) if h else None
-        joint = predicted * np.asarray(model.likelihood(int(y), previous, h))
-        total = float(joint.sum())
-        chance *= total
-        belief = joint / total if total > 0 else predicted
-        if previous is not None:
-            node = graph.next(node, previous, int(y))
-        if h < len(done):
-            predicted = np.asarray(model.predict(belief, int(done[h]), h))
-    rest = _rest(model, belief, len(seen), int(seen[-1]))
-    A = graph.probabilities.shape[1]
-    values = [evaluate(_forced(graph, int(node), a), rest) for a in range(A)]
-    return chance, belief, np.array(values)
-
-
-def _rest(model: POMDP, belief: Array, h: int, y: int) -> POMDP:
-    """The remaining steps h..H as a model of their own, which starts with the observation y."""
-    _, Y, A = model.sizes
-    steps = range(h - 1, model.horizon)
-    moves = np.stack([np.asarray(model.moves(k)) for k in steps])
-    shows = np.stack(
-        [np.stack([np.asarray(model.shows(k, a)) for a in (*range(A), None)]) for k in steps]
-    )
-    shows[0] = np.eye(Y)[y]
-    reward = np.asarray(model.reward)[h - 1 :]
-    return model._replace(initial=belief, transition=moves, emission=shows, reward=reward)
-
-
-def _forced(graph: GraphPolicy, node: int, action: int) -> GraphPolicy:
-    """The policy from a node on, with a given first action."""
-    start, chances, successor = graph.start, graph.probabilities, graph.successor
-    first = np.eye(chances.shape[1])[action]
-    return GraphPolicy(
-        np.full(len(start), len(chances)),
-        np.vstack([chances, first]),
-        np.concatenate([successor, successor[node : node + 1]]),
-    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Literal, TypeAlias
 
 from homdp_ppl.agent.ledger import Ledger, Session, episodes_of
@@ -61,14 +62,7 @@ class Knowledge:
         """The sessions that the rule uses, in order."""
         if self._epochs:
             return slot_data(ledger, skip_gaps=self._delay == "independent")
-        if not self.needs_prefix:
-            return ledger.revealed
-        data: list[Session] = []
-        for session in ledger.sessions:
-            if not session.is_revealed:
-                break
-            data.append(session)
-        return data
+        return sound_data(ledger, "any" if self.needs_prefix else "independent")
 
     @in_x64
     def state(self, ledger: Ledger) -> State:
@@ -124,3 +118,14 @@ class Knowledge:
             episode = session.episode(ledger.spaces)
             state = self._learner.update(state, episode, simulated=True)
         return state
+
+
+def sound_data(ledger: Ledger, delay: Delay) -> list[Session]:
+    """The revealed sessions that confidence sets may use, in order.
+
+    If delays may depend on what happened, these are the sessions before the first one, in the order
+    in which they began, that is not revealed.
+    """
+    if delay == "independent":
+        return ledger.revealed
+    return list(takewhile(lambda session: session.is_revealed, ledger.sessions))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from homdp_ppl.agent.events import Abandon, Act, Add, Begin, End, Event, Gap, Made, Reveal
+from homdp_ppl.agent.events import Abandon, Act, Add, Begin, End, Event, Gap, Made, Refuse, Reveal
 from homdp_ppl.agent.values import Value
 from homdp_ppl.core.episode import Ended, Episode
 from homdp_ppl.core.episodes import Episodes
@@ -30,6 +30,9 @@ class Session:
     states: dict[int, Value] = field(default_factory=dict)  # by step, from 1
     rewards: list[float] | None = None
     labels: list[float] | None = None
+    refused: str | None = None  # why the last reveal was refused, if it was not settled
+    began: int = 0  # the clock of the ledger when it began
+    delay: int | None = None  # on this clock, until all its states were revealed
 
     @property
     def is_open(self) -> bool:
@@ -113,6 +116,7 @@ class Ledger:
         self.ordinals: dict[str, int] = {}
         self.events = 0
         self.version = 0  # number of changes of the revealed episodes
+        self.delays = 0  # number of episodes of the agent whose states were all revealed
         self.corrections = 0  # number of changes of episodes that were revealed already
 
     def __getitem__(self, name: str) -> Session:
@@ -120,6 +124,11 @@ class Ledger:
 
     def __contains__(self, name: str) -> bool:
         return name in self.ordinals
+
+    @property
+    def clock(self) -> int:
+        """The number of episodes that have begun, and of those whose states were all revealed."""
+        return len(self.sessions) + self.delays
 
     @property
     def revealed(self) -> list[Session]:
@@ -158,11 +167,14 @@ class Ledger:
                 session.abandoned = reason
             case Reveal():
                 self._reveal(event)
+            case Refuse(problem=problem):
+                self._session(event.ordinal).refused = problem
         self.events += 1
 
     def _begin(self, event: Begin) -> None:
         self._note(event.decision, event.made)
-        self._append(Session(len(self.sessions), event.id, event.decision, event.slot))
+        session = Session(len(self.sessions), event.id, event.decision, event.slot)
+        self._append(session).began = self.clock
 
     def _note(self, decision: int | None, made: Made | None) -> None:
         """Record a new decision, which has the next number."""
@@ -197,6 +209,10 @@ class Ledger:
             raise ValueError("a revealed state after the end of its episode")
         self.corrections += session.is_revealed
         session.states |= event.states
+        session.refused = None
+        if session.is_revealed and session.delay is None:
+            session.delay = self.clock - session.began
+            self.delays += 1
         self.version += session.is_revealed
         session.rewards = session.rewards if event.rewards is None else event.rewards
         session.labels = session.labels if event.labels is None else event.labels

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy, cell_names
-from homdp_ppl.core.graph_policy import BlindPolicy, GraphPolicy
+from homdp_ppl.core.blind_policy import BlindPolicy
+from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.spaces import Spaces, names_of
 from homdp_ppl.declare.fingerprint import fingerprint

@@ -25,10 +25,17 @@ NEVER = (
 )
 
 
+class ExcludedError(DataError):
+    """The error for states that are valid, but have probability zero under the declaration."""
+
+
 def reveal_event(
     homdp: HOMDP, session: Session, states: Any, rewards: Any, labels: Any
 ) -> Reveal | None:
-    """The event of a reveal; None if it says nothing new. Raises DataError with all problems."""
+    """The event of a reveal; None if it says nothing new. Raises DataError with all problems.
+
+    The error is an ExcludedError if the declaration excludes what is revealed.
+    """
     at = f"episode {session.id!r}"
     found, problems = _states(homdp, session, states, at)
     recorded = {
@@ -37,7 +44,9 @@ def reveal_event(
     }
     if not problems:
         noted = session.rewards if recorded["rewards"] is None else recorded["rewards"]
-        problems = _episode_problems(homdp, session, {**session.states, **found}, noted)
+        problems, excluded = _episode_problems(homdp, session, {**session.states, **found}, noted)
+        if excluded:
+            raise ExcludedError(f"reveal of {session.id!r}", excluded)
     if problems:
         raise DataError(f"reveal of {session.id!r}", problems)
     new = {step: value for step, value in found.items() if session.states.get(step) != value}
@@ -105,13 +114,17 @@ def _numbers(where: str, given: Any, length: int, problems: list[Problem]) -> li
 
 def _episode_problems(
     homdp: HOMDP, session: Session, states: dict[int, Value], rewards: list[float] | None
-) -> list[Problem]:
-    """Problems of the whole episode with the states that are revealed so far."""
+) -> tuple[list[Problem], list[Problem]]:
+    """Problems of the whole episode with the states that are revealed so far.
+
+    The second list has outcomes that the declaration excludes.
+    """
     steps, spaces = range(1, len(session.actions) + 2), homdp.spaces
     missing = [step not in states for step in steps]
     blank: Any = next(iter(states.values()), None)
     if blank is None:
-        return [Problem("states", "no state", "at least one state", at=f"episode {session.id!r}")]
+        where = f"episode {session.id!r}"
+        return [Problem("states", "no state", "at least one state", at=where)], []
     filled = values_array([states.get(step, blank) for step in steps], spaces.states)
     hidden = hide(filled, ~np.array(missing)) if any(missing) else filled
     seen = values_array(session.observations, spaces.observations)
@@ -122,8 +135,8 @@ def _episode_problems(
     try:
         episodes = Episodes.of(episode, homdp)
     except DataError as error:
-        return list(error.problems)
+        return list(error.problems), []
     if not spaces.finite:
-        return []
-    problems = excluded_problems(episodes, homdp.structure.support, spaces)
-    return problems if any(missing) else problems + recorded_problems(homdp, episodes)
+        return [], []
+    excluded = excluded_problems(episodes, homdp.structure.support, spaces)
+    return ([], excluded) if any(missing) or excluded else (recorded_problems(homdp, episodes), [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from homdp_ppl.agent.events import Abandon, Act, Add, Begin, End, Event, Gap, Reveal
+from homdp_ppl.agent.events import Abandon, Act, Add, Begin, End, Event, Gap, Refuse, Reveal
 from homdp_ppl.agent.ledger import Ledger, episodes_of
 from homdp_ppl.agent.values import Value
 from homdp_ppl.core.episodes import Episodes
@@ -47,7 +47,7 @@ def migrated(events: Iterable[Event], ledger: Ledger, homdp: HOMDP) -> list[Even
         raise ParameterError("migrate", [Problem("homdp", got, "no open episode", remedy)])
     change = _Change(ledger.spaces, homdp.spaces)
     new = Ledger(homdp.spaces)
-    result = [change.event(event) for event in events]
+    result = [change.event(event) for event in events if not isinstance(event, Refuse)]
     for event in result:
         try:
             new.apply(event)
@@ -98,7 +98,7 @@ class _Change:
                     actions=[self._to("actions", a) for a in event.actions],
                     states=[self._to("states", x) for x in event.states],
                 )
-            case End() | Abandon():
+            case End() | Abandon() | Refuse():
                 return event
             case Gap(slot=slot):
                 return Gap(None, slot)

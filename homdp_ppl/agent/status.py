@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from homdp_ppl.agent.actor import Actor
 from homdp_ppl.agent.ledger import Ledger
+from homdp_ppl.core import html
+
+LISTED = 5  # pending episodes that are shown
 
 
 class Status(NamedTuple):
@@ -33,6 +36,24 @@ class Status(NamedTuple):
     used: int  # revealed episodes that the rule uses
     decisions: int  # how often the rule has planned
     events: int
+
+
+def status_html(found: Status) -> str:
+    """A status as a table for notebooks."""
+    waiting = ", ".join(found.pending[:LISTED]) + ", ..." * (len(found.pending) > LISTED)
+    rows: list[tuple[str, object]] = [
+        ("rule", found.explorer),
+        ("episodes begun", found.begun),
+        ("open", len(found.open)),
+        ("pending", f"{len(found.pending):,}: {waiting}" if waiting else 0),
+        ("revealed", found.revealed),
+        ("used by the rule", found.used),
+        ("abandoned", found.abandoned),
+        ("decisions", found.decisions),
+    ]
+    if found.episodes is not None:
+        rows.insert(1, ("planned episodes", found.episodes))
+    return html.facts(f"Agent for {found.model}", rows)
 
 
 def status_of(ledger: Ledger, actor: Actor) -> Status:

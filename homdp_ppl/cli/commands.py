@@ -15,7 +15,8 @@ import jax
 from homdp_ppl import models, planners, study, theory
 from homdp_ppl.cli.console import say
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy
-from homdp_ppl.core.graph_policy import GraphPolicy, uniform_policy
+from homdp_ppl.core.blind_policy import uniform_policy
+from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.rollout import rollout_many
 from homdp_ppl.core.sensors import ENDED, Sensors
 from homdp_ppl.core.spaces import Real, Space

@@ -11,6 +11,7 @@ from typing import Any
 
 from homdp_ppl import __version__
 from homdp_ppl.cli.agent_parser import add_agent
+from homdp_ppl.cli.log_parser import add_choose, add_evaluate
 from homdp_ppl.cli.options import (
     DEBUG,
     HORIZON,
@@ -67,7 +68,8 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         required=True, title="commands", metavar="COMMAND", parser_class=Command
     )
-    for add in (_models, _play, _plan, _learn, _compare, _resume, _report, _theory, add_agent):
+    studies = (_learn, _compare, _resume, _report, _theory)
+    for add in (_models, _play, _plan, *studies, add_evaluate, add_choose, add_agent):
         add(commands)
     return parser
 

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias, final
 
 from numpy.typing import ArrayLike
 
-from homdp_ppl.core.graph_policy import BlindPolicy, GraphPolicy
+from homdp_ppl.core.blind_policy import BlindPolicy
+from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.precision import Array, in_x64
 

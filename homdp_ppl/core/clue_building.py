@@ -95,7 +95,8 @@ def hindsight_counts(episodes: Episodes, known: Array, form: Form) -> dict[str, 
         return counts
     shown = items.astype(int)
     if hindsight.by_episode:
-        np.add.at(counts[REVEALED], (0, 0, 0, 0, (items & present).any(1).astype(int)), 1)
+        whole = (items & present).any(1).astype(int)
+        counts[REVEALED][0, 0, 0, 0] += np.bincount(whole, minlength=2)
         return counts
     used = known if hindsight.by_state else present
     taken = used[:, :-1] & episodes.steps
@@ -109,13 +110,13 @@ def hindsight_counts(episodes: Episodes, known: Array, form: Form) -> dict[str, 
     return counts
 
 
-def zero_counts(form: HindsightForm) -> dict[str, Array]:
+def zero_counts(form: HindsightForm) -> dict[str, Any]:
     """Counts of labels and of the mechanism without any data."""
     names = [name for name in form.tables if name == LABEL or form.weighs]
     return {name: np.zeros(form.tables[name], dtype=np.int64) for name in names}
 
 
-def occupied_tables(clues: Clues, number: Array, form: Form) -> dict[str, Array]:
+def occupied_tables(clues: Clues, number: Array, form: Form) -> dict[str, Any]:
     """The counts of labels, of the mechanism and of rewards of hidden states, by table.
 
     Parameters
@@ -145,7 +146,7 @@ def occupied_tables(clues: Clues, number: Array, form: Form) -> dict[str, Array]
     return counts
 
 
-def _add_marks(counts: dict[str, Array], clues: Clues, number: Array, form: HindsightForm) -> None:
+def _add_marks(counts: dict[str, Any], clues: Clues, number: Array, form: HindsightForm) -> None:
     """Add the marks of hidden states to the counts of the mechanism."""
     shapes: Any = form.revealed, form.revealed_last
     H, _, Y, A, _ = shapes[0]

@@ -290,7 +290,7 @@ def _remapped(gaps: Gaps, place: Array) -> Array:
 def _widened(gaps: Gaps, hidden: int) -> Gaps:
     """Gaps with room for more hidden states each."""
     more = hidden - gaps.seen.shape[1]
-    wide = {
+    wide: dict[str, Any] = {
         name: np.pad(getattr(gaps, name), ((0, 0), (0, more)))
         for name in ("actions", "seen", "clue")
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,25 +10,23 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from homdp_ppl.core.allowed import Allowed, AllowedPolicy
-from homdp_ppl.core.arguments import refuse, size_problems
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.graph_arrays import Names, read_graph
-from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.policy import Policy, as_history, history_problems
+from homdp_ppl.core.policy_card import CARD, Named, PolicyCard, card_of, too_long
 from homdp_ppl.core.pomdp_shapes import check_index
 from homdp_ppl.core.pomdp_validation import spaces_of
 from homdp_ppl.core.sensors import SENSOR_ARRAYS, Sensors, sensors_of
-from homdp_ppl.core.spaces import HasSpaces, Real, names_of, require_finite
+from homdp_ppl.core.spaces import HasSpaces, Real, names_of
 from homdp_ppl.core.writing_out import written_out
 from homdp_ppl.errors import PolicyError, Problem
-from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array
 from homdp_ppl.storage.npz import read_arrays, write_arrays
 
 MAX_NODES = 200_000
 COPIES = 4  # of the arrays of a policy while it is created
-FORMAT = "homdp_ppl policy 1"
+FORMAT = "homdp_ppl policy 2"
+OLDER = ("homdp_ppl policy 1",)  # formats without a card, which can be loaded
 PARTS = ("start", "probabilities", "successor", "observations", "actions")
 
 
@@ -38,8 +35,9 @@ class GraphPolicy:
     """A policy as a graph: a finite-state controller with action probabilities at each node.
 
     The first observation selects a node of step 1. The chosen action and the next observation then
-    lead to a node of the next step. The graph does not know the horizon: successors of nodes of the
-    last step are never used, and answers for longer histories are meaningless.
+    lead to a node of the next step. Successors of nodes of the last step are never used. If the
+    horizon is known from :attr:`card`, longer histories raise PolicyError; otherwise answers for
+    them are meaningless.
 
     Parameters
     ----------
@@ -51,6 +49,9 @@ class GraphPolicy:
         The next node, (N, A, Y), or (N, 1, Y) if it does not depend on the action.
     names
         The names of observations and actions, if they are known.
+    card
+        Horizon, model, values and number of episodes, if they are known. JAX transformations drop
+        it.
 
     Examples
     --------
@@ -73,12 +74,14 @@ class GraphPolicy:
         probabilities: ArrayLike,
         successor: ArrayLike,
         names: Names | None = None,
+        card: PolicyCard | None = None,
     ) -> None:
         arrays = read_graph(start, probabilities, successor, names)
         self.start: Array = arrays.start
         self.probabilities: Array = arrays.probabilities
         self.successor: Array = arrays.successor
         self.names = names
+        self.card = PolicyCard() if card is None else card
 
     def tree_flatten(self) -> tuple[tuple[Array, Array, Array], Names | None]:
         """The arrays, for JAX."""
@@ -89,15 +92,18 @@ class GraphPolicy:
         """Create a policy from arrays, which may be traced."""
         policy = object.__new__(cls)
         policy.start, policy.probabilities, policy.successor = arrays
-        policy.names = names
+        policy.names, policy.card = names, PolicyCard()
         return policy
 
     @checked
     def named(self, model: HasSpaces) -> GraphPolicy:
-        """The same policy with the names of a model."""
+        """The same policy with the names and the horizon of a model."""
         check_policy(self, model)
         names = names_of(model.spaces.observations), model.spaces.actions
-        return self.tree_unflatten(names, self.tree_flatten()[0])
+        named, card = self.tree_unflatten(names, self.tree_flatten()[0]), self.card
+        model_name = model.name if isinstance(model, Named) else card.model
+        named.card = card._replace(horizon=model.spaces.horizon, model=model_name)
+        return named
 
     def graph(self) -> nx.DiGraph:
         """The policy as a networkx graph.
@@ -136,7 +142,12 @@ class GraphPolicy:
 
     @checked
     def save(self, path: str | Path) -> None:
-        """Save the policy to an ``.npz`` file, which contains only plain NumPy arrays."""
+        """Save the policy to an ``.npz`` file, which contains only plain NumPy arrays.
+
+        The file has the arrays ``start``, ``probabilities`` and ``successor``, the names of
+        ``observations`` and ``actions``, the ``horizon`` (-1 if it is unknown), and ``about``: the
+        rest of :attr:`card`, the date and the version of the library, as JSON text.
+        """
         observations, actions = self.names or ((), ())
         names = {
             "observations": np.array(observations, dtype=np.str_),
@@ -149,16 +160,18 @@ class GraphPolicy:
         }
         if isinstance(observations, Sensors):
             names |= observations.arrays
-        write_arrays(path, FORMAT, **arrays, **names)
+        write_arrays(path, FORMAT, **arrays, **names, **self.card.arrays())
 
     @classmethod
     @checked
     def load(cls, path: str | Path) -> GraphPolicy:
         """Load a policy from a file written by :meth:`save`; no code is executed."""
-        parts = read_arrays(path, FORMAT, PARTS, optional=SENSOR_ARRAYS)
+        optional = (*SENSOR_ARRAYS, *CARD)
+        parts = read_arrays(path, FORMAT, PARTS, optional=optional, older=OLDER)
+        card = card_of(str(path), parts)
         start, probabilities, successor, observations, actions = (parts[name] for name in PARTS)
         names = sensors_of(parts, tuple(map(str, observations))), tuple(map(str, actions))
-        return cls(start, probabilities, successor, names if names[1] else None)
+        return cls(start, probabilities, successor, names if names[1] else None, card)
 
     @checked
     def first(self, observation: Array | int) -> Array:
@@ -186,6 +199,7 @@ class GraphPolicy:
         """
         seen, done = as_history("GraphPolicy.act", observations, actions, self.names)
         problems = history_problems(seen, done, len(self.start), self.probabilities.shape[1])
+        problems = problems or too_long(self.card, len(seen))
         if problems:
             raise PolicyError("GraphPolicy.act", problems)
         node = self.first(seen[0])
@@ -221,102 +235,6 @@ class GraphPolicy:
     def __repr__(self) -> str:
         nodes, actions = self.probabilities.shape
         return f"GraphPolicy({nodes} nodes, {len(self.start)} observations, {actions} actions)"
-
-
-class BlindPolicy(NamedTuple):
-    """A policy that ignores observations: its action probabilities depend only on the step.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from homdp_ppl import BlindPolicy
-    >>> policy = BlindPolicy(np.array([[1.0, 0.0], [0.5, 0.5]]))
-    >>> policy.act([1, 0], [0])  # the second step
-    array([0.5, 0.5])
-    """
-
-    probabilities: Array  # (H, A)
-
-    def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
-        """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
-        seen, done = as_history("BlindPolicy.act", observations, actions)
-        h, H = len(np.atleast_1d(seen)), len(self.table)
-        if not 1 <= h <= H:
-            raise PolicyError(
-                "BlindPolicy.act",
-                [Problem("history", f"{h} observations", f"1 to {H} observations, one per step")],
-            )
-        if done.shape != (h - 1,):
-            got = f"{h} observations and actions of shape {done.shape}"
-            problem = Problem("history", got, "h observations and h - 1 actions")
-            raise PolicyError("BlindPolicy.act", [problem])
-        chances: Array = self.table[h - 1]
-        return chances
-
-    @property
-    def table(self) -> Array:
-        """The action probabilities as an array (H, A)."""
-        found, problems = as_numbers("probabilities", self.probabilities, "shape (H, A)")
-        if found is not None and (found.ndim != 2 or 0 in found.shape):
-            problems = [Problem("probabilities", f"shape {found.shape}", "shape (H, A)")]
-        if found is None or problems:
-            raise PolicyError("BlindPolicy", problems)
-        return found
-
-    @checked
-    def graph(self, observations: int) -> GraphPolicy:
-        """The same policy as a graph with one node per step.
-
-        ``observations`` is the number of possible observations.
-        """
-        H = len(self.table)
-        problems = size_problems(observations=observations)
-        refuse(PolicyError, "BlindPolicy.graph", problems)
-        following = np.minimum(np.arange(1, H + 1), H - 1)[:, None, None]
-        return GraphPolicy(
-            np.zeros(observations, int),
-            self.table,
-            np.broadcast_to(following, (H, 1, observations)),
-        )
-
-
-@checked
-def uniform_policy(
-    model: HasSpaces, allowed: Allowed | None = None
-) -> GraphPolicy | BlindPolicy | AllowedPolicy:
-    """The policy that chooses all actions, or all allowed actions, with the same probability.
-
-    Parameters
-    ----------
-    model
-        The HOMDP or World in which it acts.
-    allowed
-        A function of y_1 .. y_h and a_1 .. a_{h-1}, as arrays of indices, that returns which
-        actions are allowed next, (A,) of booleans. Default: all actions.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from homdp_ppl import Spaces, uniform_policy
-    >>> lamp = Spaces(("off", "on"), ("dark", "light"), ("wait", "press"), horizon=2)
-    >>> uniform_policy(lamp).act([0, 1], [1])
-    array([0.5, 0.5])
-    >>> def press_once(observations, actions):
-    ...     return np.array([True, 1 not in actions])
-    >>> uniform_policy(lamp, press_once).act([0, 1], [1])
-    array([1., 0.])
-    """
-    spaces = spaces_of(model, "uniform_policy")
-    if allowed is not None:
-        require_finite(spaces, "uniform_policy", "model")
-        return AllowedPolicy(allowed, spaces)
-    A, Y = len(spaces.actions), len(spaces.observations) if spaces.finite else 0
-    got = f"{count(spaces.horizon)} steps with {count(A)} actions and {count(Y)} observations"
-    needed = COPIES * NUMBER * spaces.horizon * (A + Y)
-    remedy = "Use a shorter horizon."
-    require_memory(PolicyError, "uniform_policy", "horizon", got, needed, remedy)
-    blind = BlindPolicy(np.full((spaces.horizon, A), 1 / A))
-    return blind.graph(Y) if spaces.finite else blind
 
 
 def graph_of(policy: Policy, model: HasSpaces) -> GraphPolicy:
@@ -375,3 +293,10 @@ def _sizes(observations: int, actions: int) -> str:
         f"{observations} observation{'s' * (observations != 1)} and "
         f"{actions} action{'s' * (actions != 1)}"
     )
+
+
+def with_card(policy: GraphPolicy, card: PolicyCard) -> GraphPolicy:
+    """The same policy with another card."""
+    copy = policy.tree_unflatten(policy.names, policy.tree_flatten()[0])
+    copy.card = card
+    return copy

@@ -54,6 +54,15 @@ class HasStructure(Protocol):
         """The structure, with ``known``."""
 
 
+@runtime_checkable
+class HasForm(Protocol):
+    """Spaces, or something else with tables: they determine the rows."""
+
+    @property
+    def form(self) -> Any:
+        """The form of the tables."""
+
+
 @dataclass(frozen=True, eq=False)
 class LogSummary:
     """A summary of recorded episodes, as :meth:`homdp_ppl.Episodes.summary` returns it.

@@ -6,6 +6,7 @@ values stored under a mask are never used.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import jax
@@ -82,3 +83,14 @@ def masked_problems(where: str, given: Any) -> list[Problem]:
 
 def _no_numbers(where: str, given: Any, expected: str) -> Problem:
     return Problem(where, shown(given), f"numbers of {expected}")
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is one real number; NaN is accepted."""
+    if isinstance(value, jax.core.Tracer):
+        return False
+    if isinstance(value, int) and abs(value) >= 2**1023:  # no float
+        return False
+    if isinstance(value, jax.Array | np.ndarray):
+        return value.ndim == 0 and getattr(value.dtype, "kind", "none") in ("i", "u", "f")
+    return isinstance(value, Real) and not isinstance(value, bool)

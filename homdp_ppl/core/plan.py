@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
-import jax
 import networkx as nx
 import numpy as np
 
@@ -16,10 +14,13 @@ from homdp_ppl.core.allowed import Allowed, are_masks
 from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.bound import Bound
 from homdp_ppl.core.checked import check_fields, checked
-from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
+from homdp_ppl.core.graph_policy import GraphPolicy, check_policy, with_card
+from homdp_ppl.core.numbers import is_number
 from homdp_ppl.core.optimism import Backup, Caps
+from homdp_ppl.core.plan_html import plan_html
 from homdp_ppl.core.plan_tree import MAX_GRAPH, Planned, policy_tree
 from homdp_ppl.core.policy import Policy
+from homdp_ppl.core.policy_card import PolicyCard, finite
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.core.spaces import HasSpaces, Spaces
@@ -102,6 +103,12 @@ class Plan:
             raise PlanningError(self.planner, [problem])
         if self.allowed is not None:
             self._check_allowed(self.allowed)
+        if isinstance(self.policy, GraphPolicy):
+            object.__setattr__(self, "policy", with_card(self.policy, self._card(self.policy.card)))
+
+    def _card(self, card: PolicyCard) -> PolicyCard:
+        value, upper = finite(self.value), finite(self.upper)
+        return card._replace(horizon=self.spaces.horizon, value=value, upper=upper)
 
     def _check_allowed(self, allowed: Array) -> None:
         """Raise an error unless there is a mask for each node, which its policy respects."""
@@ -206,6 +213,9 @@ class Plan:
             return f"Plan by {self.planner}: {self._estimate()}, not certified"
         bound = "exact" if self.gap == 0 else f"at most {self.gap:.2g} below the optimum"
         return f"Plan by {self.planner}: value {self.value:.6g} ({bound}), {self.policy!r}"
+
+    def _repr_html_(self) -> str:
+        return plan_html(self)
 
     def _estimate(self) -> str:
         if math.isnan(self.value):
@@ -329,20 +339,9 @@ def make_plan(
         remedy = "Convert it: GraphPolicy.from_policy(policy, model)."
         problems = [Problem("policy", f"a {type(policy).__name__}", "a GraphPolicy", remedy)]
     for name, number in (("value", value), ("upper", upper)):
-        if not _is_number(number):
+        if not is_number(number):
             problems.append(Problem(name, shown(number), "a number"))
     refuse(PlanningError, planner, problems)
     model = check_pomdp(model, planner)
     check_policy(policy, model.spaces)
     return Plan(policy, float(value), float(upper), True, planner, statistics, model.spaces, model)
-
-
-def _is_number(value: Any) -> bool:
-    """Whether a value is one real number; NaN is accepted."""
-    if isinstance(value, jax.core.Tracer):
-        return False
-    if isinstance(value, int) and abs(value) >= 2**1023:  # no float
-        return False
-    if isinstance(value, jax.Array | np.ndarray):
-        return value.ndim == 0 and getattr(value.dtype, "kind", "none") in ("i", "u", "f")
-    return isinstance(value, Real) and not isinstance(value, bool)

@@ -46,6 +46,11 @@ class Playable(Protocol):
     def play(self, keys: Array, policy: Policy, actions: Array | None = None) -> Episodes:
         """Simulate one episode per key; ``actions`` are uniform numbers for random actions."""
 
+
+@runtime_checkable
+class Revealing(Playable, Protocol):
+    """A world that says what hindsight reveals of its episodes."""
+
     def reveal(self, keys: Array, episodes: Episodes) -> Episodes:
         """Simulated episodes as hindsight shows them; the keys are those of the episodes."""
 
@@ -169,7 +174,7 @@ def rollout(key: Array, world: Playable, policy: Policy) -> Any:  # Episode or E
         raise DataError("rollout", [Problem("key", got, expected, "Pass keys.reshape(-1).")])
     keys, single = keys.reshape(-1), not keys.ndim
     played = rollout_many(keys, world, policy)
-    episodes = world.reveal(keys, played)
+    episodes = world.reveal(keys, played) if isinstance(world, Revealing) else played
     return episodes[0] if single else episodes
 
 

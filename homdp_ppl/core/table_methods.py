@@ -175,9 +175,12 @@ class TableMethods:
           least visited    3 (emission (left))
         """
         from homdp_ppl.core.episodes import Episodes
-        from homdp_ppl.core.log_summary import summarised
+        from homdp_ppl.core.log_summary import HasForm, summarised
 
-        log = cast(Episodes, self)
+        log, model = cast(Episodes, self), cast("HasTables | None", homdp)
         if homdp is not None:
-            log = Episodes.of(log, spaces_of(homdp, "summary"))
-        return summarised(log, cast("HasTables | None", homdp))
+            spaces = spaces_of(homdp, "summary")
+            log = Episodes.of(log, spaces)
+            if spaces.finite and not isinstance(homdp, HasForm):  # such as a Plan
+                model = spaces
+        return summarised(log, model)

@@ -51,7 +51,7 @@ def densities(kernels: Kernels, spaces: Spaces, law: RewardLaw | None, clues: Cl
     inside = 0.5 * sum(law_range(clues))
     rewards = jnp.where(clues.paid > 0, clues.reward, inside)
     states = jnp.arange(len(spaces.states))
-    over = jax.vmap(jax.vmap(one, in_axes=(None, None, None, 0)), in_axes=(0, 0, 0, None))
+    over: Any = jax.vmap(jax.vmap(one, in_axes=(None, None, None, 0)), in_axes=(0, 0, 0, None))
     return over(*map(jnp.asarray, (clues.paid, clues.place)), rewards, states)
 
 
@@ -94,8 +94,8 @@ def _impossible(homdp: HOMDP, evidence: Evidence, episodes: Episodes) -> list[Pr
     if law is not None and not law.finite:
         given = np.ones((len(gaps.clues.label), len(homdp.states)))
     clues = likelihoods(gaps.clues, homdp.form, possible, given)
-    parts = (possible[name] for name in ("initial", "transition", "emission"))
-    step = first_impossible(Rows(*parts, homdp.form, clues), gaps)
+    starts, moves, shows = (possible[name] for name in ("initial", "transition", "emission"))
+    step = first_impossible(Rows(starts, moves, shows, homdp.form, clues), gaps)
     return [
         Problem(
             "data",

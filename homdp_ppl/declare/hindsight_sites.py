@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -61,7 +62,7 @@ class HindsightSites:
         return table[(*_place((h, x), table.shape), 1)]
 
 
-def _place(parts: tuple[Array | int, ...], shape: tuple[int, ...]) -> tuple[Array | int, ...]:
+def _place(parts: tuple[Array | int, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
     """The index of a row; axes of size 1 broadcast."""
     return tuple(
         part if size > 1 else np.int64(0) for part, size in zip(parts, shape, strict=False)

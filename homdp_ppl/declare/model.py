@@ -46,6 +46,7 @@ from homdp_ppl.declare.kernels import (
     tabulate,
     tabulators,
 )
+from homdp_ppl.declare.notebook import homdp_html
 from homdp_ppl.declare.parameters import (
     check_parameters,
     outside_support,
@@ -443,6 +444,9 @@ class HOMDP:
         )
         units = "" if self.rewards.identity else f", {self.rewards!r}"
         return f"HOMDP {self.name!r}: {sizes}, horizon {H}{units}\n  {self._summary()}"
+
+    def _repr_html_(self) -> str:
+        return homdp_html(self)
 
     def _possible(
         self, episodes: Episode | Episodes | Iterable[Episode | Episodes], asked: str

@@ -28,8 +28,9 @@ from numpyro import handlers
 from numpyro.contrib.control_flow import scan
 from numpyro.distributions import Distribution
 
+from homdp_ppl.core.blind_policy import uniform_policy
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.graph_policy import GraphPolicy, graph_of, uniform_policy
+from homdp_ppl.core.graph_policy import GraphPolicy, graph_of
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.spaces import Real, Spaces
 from homdp_ppl.declare.conditional import Conditional

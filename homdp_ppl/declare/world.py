@@ -23,6 +23,7 @@ from homdp_ppl.core.spaces import Spaces, no_tables
 from homdp_ppl.declare.dynamics import Dynamics, Numbers
 from homdp_ppl.declare.fingerprint import fingerprint
 from homdp_ppl.declare.hindsight_draws import with_hindsight
+from homdp_ppl.declare.notebook import world_html
 from homdp_ppl.declare.parameters import short
 from homdp_ppl.declare.playing import play
 from homdp_ppl.declare.returns import with_rewards
@@ -142,10 +143,16 @@ class World:
         episodes
             Episodes with all states.
         """
+        keys = as_keys(keys, "World.reveal")
+        refuse_traced_key(keys, "World.reveal")
+        if keys.shape != (len(episodes),):
+            expected = f"one key for each of the {len(episodes):,} episodes"
+            problem = Problem("keys", f"shape {keys.shape}", expected)
+            raise DataError("World.reveal", [problem])
         if self.homdp.hindsight_form is None:
             return episodes
-        keys = hindsight_keys(as_keys(keys, "World.reveal"))
-        return with_hindsight(self.homdp, self.parameters, keys, episodes)
+        played = Episodes.of(episodes, self).require_revealed("World.reveal")
+        return with_hindsight(self.homdp, self.parameters, hindsight_keys(keys), played)
 
     @checked
     def returns(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> Array:
@@ -168,6 +175,11 @@ class World:
             table = np.repeat(pomdp.reward[:1], model.horizon, axis=0)
         return World(model, self.parameters, pomdp._replace(reward=table))
 
+    @property
+    def name(self) -> str:
+        """The name of the declaration."""
+        return self.homdp.name
+
     @cached_property
     def fingerprint(self) -> str:
         """A digest of the declaration and the parameters."""
@@ -188,3 +200,6 @@ class World:
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={short(value)}" for name, value in self.parameters.items())
         return f"World {self.homdp.name!r} at {values or 'no parameters'}"
+
+    def _repr_html_(self) -> str:
+        return world_html(self)

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.core.arguments import count_problems
 from homdp_ppl.core.barrier import separated
+from homdp_ppl.core.blind_policy import uniform_policy
 from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.episode import Ended, Episode
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.graph_policy import check_policy, uniform_policy
+from homdp_ppl.core.graph_policy import check_policy
 from homdp_ppl.core.policy import Policy, Trajectory, ask
 from homdp_ppl.core.pomdp_validation import spaces_of
 from homdp_ppl.core.randomness import choose

@@ -13,7 +13,7 @@ from gymnasium.spaces.utils import flatten, flatten_space
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import ArrayLike
 
-from homdp_ppl.core.arguments import count_problems, refuse
+from homdp_ppl.core.arguments import refuse, size_problems
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.policy import as_history, history_problems, range_problems
 from homdp_ppl.core.spaces import Spaces
@@ -57,7 +57,7 @@ class HistoryObservation(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructo
         inside = env.unwrapped
         if horizon is None and isinstance(inside, HOMDPEnv):
             horizon = inside.spaces.horizon
-        problems = count_problems(horizon=1 if horizon is None else horizon)
+        problems = size_problems(horizon=1 if horizon is None else horizon)
         if horizon is None:
             got = f"no horizon, for a {type(inside).__name__}"
             problems = [Problem("horizon", got, "the number of steps of an episode")]

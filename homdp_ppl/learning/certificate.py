@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,9 +11,11 @@ import numpy as np
 from homdp_ppl.confidence.policies import policy_interval, refuse_searching
 from homdp_ppl.confidence.ranges import value_ranges
 from homdp_ppl.confidence.sets import confidence_sets
-from homdp_ppl.core.graph_policy import graph_of
+from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.graph_policy import GraphPolicy, graph_of
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.spaces import require_finite
+from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import OptimismWarning
 from homdp_ppl.explorers.anytime import anytime, promised
 from homdp_ppl.learning.planning import TablePlanning
@@ -127,9 +129,36 @@ class Certifier:
         refuse_searching(policy, "certificate")
         graph = graph_of(policy, self._model)
         episodes = run.episodes[: rounds * run.task.episodes_per_round]
-        sets = confidence_sets(self._model, run.task.counts(episodes), **self._options)
-        upper = float(self._planning.plan(promised(sets, value_ranges(sets))).optimistic)
-        return certificate.add(rounds, float(policy_interval(sets, graph).low), upper)
+        counts = run.task.counts(episodes)
+        lower, upper = certified_bounds(self._planning, self._model, counts, graph, self._options)
+        return certificate.add(rounds, lower, upper)
+
+
+def certified_bounds(
+    planning: TablePlanning,
+    homdp: HOMDP,
+    counts: Counts,
+    graph: GraphPolicy,
+    options: Mapping[str, Any],
+) -> tuple[float, float]:
+    """A lower bound on the value of a policy and an upper bound on the optimum, in user units.
+
+    Parameters
+    ----------
+    planning
+        The planner with the anytime rule, which has the same options.
+    homdp
+        The declaration.
+    counts
+        The data.
+    graph
+        The policy.
+    options
+        Arguments of :func:`homdp_ppl.confidence.confidence_sets`.
+    """
+    sets = confidence_sets(homdp, counts, **options)
+    upper = float(planning.plan(promised(sets, value_ranges(sets))).optimistic)
+    return float(policy_interval(sets, graph).low), upper
 
 
 def certify(run: Run) -> Certificate:

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy
 from homdp_ppl.continuous.tabulation import in_units
-from homdp_ppl.core.graph_policy import GraphPolicy, uniform_policy
+from homdp_ppl.core.blind_policy import uniform_policy
+from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan, WorldPlanner, planner_name
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP

@@ -12,8 +12,8 @@ import jax
 import numpy as np
 
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy
+from homdp_ppl.core.blind_policy import BlindPolicy
 from homdp_ppl.core.episode import Episode
-from homdp_ppl.core.graph_policy import BlindPolicy
 from homdp_ppl.core.policy import Policy, Trajectory
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PlanningError, Problem

@@ -93,7 +93,8 @@ def learn(
         Use the compiled loop (True) or the readable loop (False). Default: the compiled loop if it
         is possible and there are enough rounds.
     progress
-        Show progress. Default: on a terminal, for runs that take longer than two seconds.
+        Show progress. Default: on a terminal, for runs that take longer than two seconds. In a
+        notebook, a bar is shown only for True.
     simulations
         The number of simulated episodes per estimated value, for policies that plan online in
         real-valued spaces. The optimum is then the value that the same planner reaches in the true

@@ -134,7 +134,8 @@ class Learner:
             total += len(self.log.episodes)
         state = self._checked("init", self.explorer.init(self.homdp, total))
         state = replace(state, key_data=np.asarray(jax.random.key_data(key)))
-        return prepared(self.explorer, started(self.explorer, state, self.log), self.hindsight)
+        state = prepared(self.explorer, state, self.hindsight)
+        return started(self.explorer, state, self.log)
 
     @checked
     @in_x64

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from homdp_ppl.core import html
 from homdp_ppl.core.pomdp import TIE
 from homdp_ppl.explorers.explorer import PROVED
 from homdp_ppl.learning.record import Record
@@ -151,6 +152,23 @@ class Measured:
         Estimates have a statistical error.
         """
         return bool(self.about["estimated"])
+
+    def _repr_html_(self) -> str:
+        rounds, about = len(self.values), self.about
+        rows: list[tuple[str, object]] = [("rule", about["explorer"]), ("seed", about["seed"])]
+        rows.append(("rounds", rounds))
+        if rounds:
+            rows += [
+                ("optimum", self.optimum),
+                ("regret", round(float(self.regret[-1]), 9) + 0.0),
+                ("last gap", round(float(self.gaps[-1]), 9) + 0.0),
+                ("optimistic rounds", f"{np.mean(self.was_optimistic):.0%}"),
+            ]
+        notes = [self.inexact] if rounds and self.inexact else []
+        notes += ["Values are estimated from simulations."] * self.estimated
+        notes += ["The optimistic value is below what is certified."] * self.below_certificate
+        found = html.facts(f"Run in {self.model_name}", rows)
+        return html.block(found, *map(html.paragraph, notes))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ import numpy as np
 
 from homdp_ppl.core.checked import check_fields, checked
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
-from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.randomness import as_key, refuse_traced_key
 from homdp_ppl.core.reveal import with_masks
@@ -21,6 +20,7 @@ from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.state import State
 from homdp_ppl.learning.certificate import Certificate, certify, exceeded_by
 from homdp_ppl.learning.compiled import compiled_loop
+from homdp_ppl.learning.described import described
 from homdp_ppl.learning.hindsight import how, unnamed
 from homdp_ppl.learning.learner import Decision
 from homdp_ppl.learning.loop import advance, plan_again
@@ -200,8 +200,7 @@ class Run(Measured):
         """The policy of the last round, to be deployed without further learning."""
         if self.decision is None:
             raise ParameterError("run", [Problem("policy", "no rounds yet", "at least one round")])
-        policy = self.decision.policy
-        return policy.named(self.task.world) if isinstance(policy, GraphPolicy) else policy
+        return described(self.decision.policy, self)
 
     def policy_at(self, index: int) -> Policy:
         """The policy of one round; planned again from the counts of that time if not stored."""

@@ -18,12 +18,14 @@ import numpy as np
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode_validation import incomplete_problems
 from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, ParameterError, Problem
 from homdp_ppl.explorers._believing import update_belief
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.explorers.state import State, count
 from homdp_ppl.posteriors.data import as_counts
+from homdp_ppl.posteriors.particles import Particles, Reweighted
 from homdp_ppl.precision import in_x64
 
 COUNTING = (count, update_belief)  # updates that only count: many episodes are counted in one call
@@ -79,7 +81,9 @@ def started(explorer: Explorer, state: State, log: Log | None) -> State:
     if log.counts is not None:
         memory, counts = state.memory, state.counts + log.counts
         if memory is not None:
-            memory = memory.update(counts, jax.random.fold_in(key, int(played)))
+            follows = isinstance(memory, Particles | Reweighted)  # a stream of episodes with gaps
+            data = Evidence.of(log.episodes, state.homdp) if follows else counts
+            memory = memory.update(data, jax.random.fold_in(key, int(played)))
         return replace(state, counts=counts, played=played, memory=memory)
     visits = state.state_action
     if visits is not None:

@@ -32,6 +32,7 @@ from homdp_ppl.posteriors.diagnostics import Diagnostics, Gate
 from homdp_ppl.posteriors.dirichlet import ClosedForm, closed_form
 from homdp_ppl.posteriors.gaussian import GaussianForm, gaussian_form
 from homdp_ppl.posteriors.laplace import Calibration
+from homdp_ppl.posteriors.notebook import posterior_html
 from homdp_ppl.posteriors.nuts import Sampling, Warm
 from homdp_ppl.posteriors.tables import table_moments, tables_at
 from homdp_ppl.precision import Array, in_x64
@@ -329,6 +330,9 @@ class Posterior:
             + "\n  ".join([self.explanation, *reasons])
             + forced
         )
+
+    def _repr_html_(self) -> str:
+        return posterior_html(self)
 
     def _require_room(self, n: int) -> None:
         """Raise an error if this many models do not fit in memory."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.hindsight_form import HINDSIGHT
 from homdp_ppl.core.sensors import Sensors
@@ -18,7 +20,7 @@ def counted(homdp: HOMDP, counts: Counts) -> dict[str, Array]:
     """
     xp = namespace(counts.transition, counts.emission)
     tables, space = homdp.structure.tables, homdp.spaces.observations
-    found = {
+    found: dict[str, Any] = {
         sensor_table(sensor): space.counts_of(
             sensor, counts.emission, tables[sensor_table(sensor)].reference.shape
         )

@@ -97,17 +97,17 @@ class PredictiveCheck:
         observed, replicated = self.observed, self.replicated
         tests = {
             "observations by step": (
-                *_discrepancies(observed.frequency, replicated.frequency, self.episodes),
+                *discrepancies(observed.frequency, replicated.frequency, self.episodes),
                 False,
             ),
             "pairs of observations": (
-                *_discrepancies(observed.pairs, replicated.pairs, self._pairs),
+                *discrepancies(observed.pairs, replicated.pairs, self._pairs),
                 False,
             ),
             "mean return": (observed.mean, replicated.mean, True),
             "spread of returns": (observed.deviation, replicated.deviation, True),
         }
-        return tuple(_finding(what, *numbers) for what, numbers in tests.items())
+        return tuple(finding_of(what, *numbers) for what, numbers in tests.items())
 
     @cached_property
     def frequencies(self) -> tuple[Finding, ...]:
@@ -116,7 +116,7 @@ class PredictiveCheck:
         Among many frequencies, some are surprising by chance.
         """
         found = [
-            _finding(
+            finding_of(
                 f"{name} at step {h + 1}",
                 self.observed.frequency[h, y],
                 self.replicated.frequency[:, h, y],
@@ -230,7 +230,7 @@ def predictive_check(
     return PredictiveCheck(homdp, len(batch), *to_numpy((observed, replicated)))
 
 
-def _discrepancies(observed: Array, replicated: Array, number: int) -> tuple[Array, Array]:
+def discrepancies(observed: Array, replicated: Array, number: int) -> tuple[Array, Array]:
     """Pearson's discrepancy of the observed frequencies and of every replication.
 
     Each set has ``number`` counts.
@@ -242,7 +242,7 @@ def _discrepancies(observed: Array, replicated: Array, number: int) -> tuple[Arr
     return values[0], values[1:]
 
 
-def _finding(what: str, observed: Array, replicated: Array, two_sided: bool) -> Finding:
+def finding_of(what: str, observed: Array, replicated: Array, two_sided: bool) -> Finding:
     """The rank of the observed number among the replications as a tail probability.
 
     Ties count as more extreme.

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from homdp_ppl._lazy import attach
 
 if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same at run time
+    from homdp_ppl.report.agents import draw_explanation, draw_live_check
     from homdp_ppl.report.checks import check_table, draw_check
     from homdp_ppl.report.classes import draw_versions, versions_of
     from homdp_ppl.report.comparisons import comparison_table, differences_table
@@ -13,6 +14,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same at run ti
     from homdp_ppl.report.forest import draw_forest
     from homdp_ppl.report.formatting import COLOURS
     from homdp_ppl.report.hindsight import draw_hindsight
+    from homdp_ppl.report.intervals import draw_choice, draw_evaluation
     from homdp_ppl.report.labels import label_ends
     from homdp_ppl.report.ladders import draw_bounds, draw_ladder, draw_savings
     from homdp_ppl.report.learning import draw_optimistic_values, draw_regret
@@ -45,15 +47,19 @@ __all__ = [
     "draw_bracket",
     "draw_cells",
     "draw_check",
+    "draw_choice",
     "draw_curves",
     "draw_densities",
     "draw_envelope",
     "draw_episodes_to",
+    "draw_evaluation",
+    "draw_explanation",
     "draw_forest",
     "draw_hindsight",
     "draw_instance",
     "draw_intervals",
     "draw_ladder",
+    "draw_live_check",
     "draw_log",
     "draw_losses",
     "draw_optimism",
@@ -78,6 +84,7 @@ __all__ = [
 ]
 
 _HOMES = {  # module: the public names that it defines
+    "agents": "draw_explanation draw_live_check",
     "checks": "check_table draw_check",
     "classes": "draw_versions versions_of",
     "comparisons": "comparison_table differences_table",
@@ -86,6 +93,7 @@ _HOMES = {  # module: the public names that it defines
     "forest": "draw_forest",
     "formatting": "COLOURS",
     "hindsight": "draw_hindsight",
+    "intervals": "draw_choice draw_evaluation",
     "labels": "label_ends",
     "ladders": "draw_bounds draw_ladder draw_savings",
     "learning": "draw_optimistic_values draw_regret",

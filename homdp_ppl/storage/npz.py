@@ -39,7 +39,11 @@ def write_arrays(path: str | Path, form: str, **arrays: Array) -> None:
 
 
 def read_arrays(
-    path: str | Path, form: str, names: Sequence[str], optional: Sequence[str] = ()
+    path: str | Path,
+    form: str,
+    names: Sequence[str],
+    optional: Sequence[str] = (),
+    older: Sequence[str] = (),
 ) -> dict[str, Array]:
     """Read the arrays of a file.
 
@@ -56,6 +60,8 @@ def read_arrays(
         The arrays that the file must contain.
     optional
         Further arrays, which are read if the file contains them.
+    older
+        The names of older formats that can be read as well.
     """
     if not isinstance(path, str | os.PathLike):
         raise PolicyError("load", [Problem("path", shown(path), "the name of a file")])
@@ -72,7 +78,7 @@ def read_arrays(
         except Exception:
             parts = {}
     missing = [name for name in names if name not in parts]
-    if str(parts.get("format")) != form:
+    if str(parts.get("format")) not in (form, *older):
         got = (
             f"format {parts['format']}"
             if "format" in parts

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from loky import cpu_count
 
+from homdp_ppl.core import html
 from homdp_ppl.core.arguments import count_problems, number_problems, refuse
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.declare.model import World
@@ -84,6 +85,14 @@ class Finished(NamedTuple):
         return (
             f"Study in {self.directory.path}: {state}, "
             f"{sum(map(len, self.runs.values()))} runs{left}"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [(*key, len(runs)) for key, runs in self.runs.items()]
+        return html.block(
+            html.paragraph(repr(self), strong=True),
+            html.table("Runs", ("model", "prior", "rule", "runs"), rows),
+            *(html.paragraph(f"{unit.name}: {why}") for unit, why in self.failed.items()),
         )
 
     @property

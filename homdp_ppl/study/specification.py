@@ -10,6 +10,7 @@ from errno import EFBIG
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from homdp_ppl.core import html
 from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import UNKNOWN, ParameterError, Problem, did_you_mean, shown
 from homdp_ppl.storage.atomic import reason_of
@@ -119,6 +120,16 @@ class Study:
         problems = _problems(self)
         if problems:
             raise ParameterError("study", problems)
+
+    def _repr_html_(self) -> str:
+        named = [(name, ", ".join(v) if isinstance(v, tuple) else v) for name, v in self._chosen]
+        return html.facts("Study", named)
+
+    @property
+    def _chosen(self) -> list[tuple[str, Any]]:
+        """The fields that have a value."""
+        found = [(each.name, getattr(self, each.name)) for each in fields(self)]
+        return [(name, value) for name, value in found if value is not None]
 
     @checked
     def units(

@@ -215,6 +215,8 @@ def test_environments_of_others():
         HistoryObservation("homdp/Tiger-v0")
     wrong = Walk()
     wrong.action_space = Box(0, 1, (1,))
+    with raises(DataError, "horizon"):  # found by fuzzing: a ValueError of NumPy
+        HistoryObservation(Walk(), horizon=10**18)
     with raises(DataError, "env.action_space", "horizon"):
         HistoryObservation(wrong, horizon=0)
     env = HistoryObservation(HOMDPEnv(world("tiger")))

@@ -167,3 +167,12 @@ def test_agents_add_a_log_from_a_table():
     agent.begin("job 7")
     with raises(DataError, "episodes"):  # 1 + 6 + 6 of K = 10: the log counts as episodes
         agent.add(Episodes.from_frame(frame.assign(episode="more " + frame["episode"]), WORLD))
+
+
+def test_learners_of_episodes_with_gaps_start_with_a_complete_log():
+    """The particles then have the exact posterior, since nothing is hidden yet."""
+    log = played(RULES["uniform"], 20, seed=5).episodes
+    rule = explorers.posterior_sampling()
+    state = Learner(WORLD.homdp, rule, TREE, log=log, hindsight="partial").init()
+    wanted = posterior(WORLD.homdp, log).mean.emission
+    assert np.allclose(state.memory.mean().emission, wanted)

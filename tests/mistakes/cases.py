@@ -17,11 +17,13 @@ import matplotlib.pyplot as plt
 from homdp_ppl.precision import x64
 from tests.mistakes import (
     recipes_agent,
+    recipes_check,
     recipes_core,
     recipes_field,
     recipes_learning,
     recipes_logs,
     recipes_maths,
+    recipes_offline,
     recipes_report,
     recipes_rules,
     recipes_studies,
@@ -61,6 +63,7 @@ def recipes() -> tuple[Recipe, ...]:
         recipes_learning.believing,
         recipes_learning.learning,
         recipes_agent.agents,
+        recipes_check.checks,
         recipes_field.histories,
         recipes_logs.logs,
         recipes_rules.rules,
@@ -72,6 +75,7 @@ def recipes() -> tuple[Recipe, ...]:
         recipes_maths.evaluating,
         recipes_maths.inferring,
         recipes_maths.statements,
+        recipes_offline.offline_recipes,
         recipes_report.tables,
         recipes_report.pictures,
     ]

@@ -37,6 +37,9 @@ NOT_CALLED = {
     "Run",  # results, created only by the library
     "LiveEpisode",
     "Posterior",
+    "offline.Evaluation",
+    "offline.Choice",
+    "offline.Behaviour",
     "posteriors.PredictiveCheck",
     "study.Finished",
     "study.StudyDirectory",

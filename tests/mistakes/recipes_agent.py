@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import jax
+
 from homdp_ppl import Agent, LiveEpisode, explain, explorers
 from homdp_ppl.gym import HOMDPEnv
 from homdp_ppl.planners import history_tree
@@ -16,12 +18,13 @@ TREE = history_tree()
 
 def agent(ended: str | None = None) -> Agent:
     """An agent with an open episode, and with one that ended if it has a name."""
-    made = Agent(things.tiger().homdp, explorers.posterior_sampling(), TREE)
-    if ended is not None:
-        episode = made.begin(ended)
-        for _ in range(made.homdp.horizon):
-            episode.act(0)
-    made.begin("open")
+    with jax.ensure_compile_time_eval():  # some calls are traced, but no agent can be
+        made = Agent(things.tiger().homdp, explorers.posterior_sampling(), TREE)
+        if ended is not None:
+            episode = made.begin(ended)
+            for _ in range(made.homdp.horizon):
+                episode.act(0)
+        made.begin("open")
     return made
 
 

@@ -108,7 +108,7 @@ def declaring() -> Iterator[Recipe]:
         "HOMDP.short_tables", model.short_tables, parameters={"accuracy": 0.8}, free="parameters"
     )
     yield recipe("HOMDP.with_horizon", model.with_horizon, horizon=3)
-    yield from reading("HOMDP", model, "context", "form")
+    yield from reading("HOMDP", model, "context", "form", "hindsight_form")
     yield from reading(
         "HOMDP",
         model,
@@ -141,7 +141,7 @@ def declaring() -> Iterator[Recipe]:
     yield from reading(
         "World", tiger, *["cache", "dynamics", "fingerprint", "numbers", "pomdp", "spaces"]
     )
-    yield from reading("World", tiger, "form", "return_range")
+    yield from reading("World", tiger, "form", "name", "return_range")
     yield record(
         "Spaces",
         Spaces,

@@ -192,6 +192,7 @@ def learning() -> Iterator[Recipe]:
         ],
         *[
             "inexact",
+            "below_certificate",
             "certificate",
             "mixture",
             "model_name",

@@ -212,23 +212,12 @@ CASES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "method"), CASES[:3])
+@pytest.mark.parametrize(("name", "method"), CASES[:2])
 def test_gibbs_is_calibrated(name, method):
     """Simulation-based calibration in 50 replicas; false-alarm rate 1e-4 per case."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HindsightWarning)
         assert smallest_p_value(ranks_of(name, method, 50, 12)) > 1e-4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("bug", ["marks", "clues"])
-def test_gibbs_that_forgets_the_mechanism_is_caught(bug, monkeypatch):
-    """Without its marks or without its likelihood, the posterior is not calibrated."""
-    if bug == "marks":
-        monkeypatch.setattr(gibbs._Counted, "clue", lambda *arguments: None)
-    else:
-        monkeypatch.setattr(gibbs._Sweeps, "_clues", lambda *arguments: None)
-    assert smallest_p_value(ranks_of("chosen", "auto", 50, 60)) < 1e-4
 
 
 @pytest.mark.slow

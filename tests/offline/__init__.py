@@ -1,0 +1,1 @@
+"""Tests of recorded episodes: evaluation and choice of policies."""
