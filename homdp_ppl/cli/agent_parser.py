@@ -10,6 +10,7 @@ from homdp_ppl.cli.options import (
     MODEL,
     Command,
     add_command,
+    at_least_zero,
     planner_help,
     positive,
     rule_help,
@@ -49,6 +50,8 @@ def add_agent(commands: Any) -> None:
         ("reveal", "reveal or correct states of an episode"),
         ("add", "add episodes that others played, from a file"),
         ("explain", "explain the last action of an episode"),
+        ("check", "compare the episodes with replays under the declaration"),
+        ("certificate", "bound the value of the policy and the optimum"),
         ("forget", "erase an episode from the journal"),
         ("migrate", "continue with a changed declaration"),
         ("status", "print how many episodes there are, and which are open or pending"),
@@ -115,7 +118,10 @@ def _further(actions: Any, name: str, text: str) -> None:
             default=[],
             help="name of a column of a table, as in episode=patient; may be repeated",
         )
-    if name == "explain":
+    if name == "certificate":
+        text = "probability with which the bounds may be wrong (default 0.1)"
+        parser.add_argument("--delta", type=at_least_zero, metavar="P", help=text)
+    if name in ("explain", "check"):
         parser.add_argument(
             "--draws", type=positive, metavar="N", help="models drawn from the posterior"
         )

@@ -30,6 +30,8 @@ ARGUMENTS = {  # of requests: required, then optional
     "reveal": (("id", "states"), ("rewards", "labels")),
     "add": (("episodes",), ()),
     "explain": (("id",), ("draws",)),
+    "check": ((), ("draws",)),
+    "certificate": ((), ("delta",)),
     "forget": (("id",), ()),
     "migrate": (("model",), ("horizon",)),
     "status": ((), ()),
@@ -69,9 +71,16 @@ def call(desk: Desk, request: Mapping[str, Any]) -> dict[str, Any]:
         case "add":
             return _add(agent, request["episodes"])
         case "explain":
-            draws = request.get("draws")
-            found = agent.explain(identified, **({} if draws is None else {"draws": draws}))
+            found = agent.explain(identified, **_given(request, "draws"))
             return {"id": name, **plain(found), "text": printable(str(found))}
+        case "check":
+            check = agent.check(**_given(request, "draws"))
+            parts = ("unusual", "findings", "windows", "rows", "notes", "episodes", "revealed")
+            kept = {part: plain(getattr(check, part)) for part in parts}
+            return {**kept, "text": printable(check.summary())}
+        case "certificate":
+            bounds = agent.certificate(**_given(request, "delta"))
+            return {**plain(bounds), "gap": bounds.gap, "text": printable(repr(bounds))}
         case "forget":
             agent.forget(identified)
         case "migrate":
@@ -80,6 +89,11 @@ def call(desk: Desk, request: Mapping[str, Any]) -> dict[str, Any]:
         case _:
             return plain(agent.status)
     return {"id": name}
+
+
+def _given(request: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """An optional argument, if it was given."""
+    return {} if request.get(name) is None else {name: request[name]}
 
 
 def _add(agent: Agent, given: Any) -> dict[str, Any]:

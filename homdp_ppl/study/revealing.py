@@ -201,6 +201,7 @@ def hindsight(
     if not len(seeds):
         problems.append(Problem("seeds", "none", "at least one seed"))
     chosen = list(shares) if isinstance(shares, list | tuple | np.ndarray) else []
+    chosen = [] if any(np.ndim(share) for share in chosen) else chosen
     wrong = [problem for share in chosen for problem in share_problems(shares=share)]
     if wrong or not chosen or len(set(chosen)) < len(chosen):
         expected = "a list of different numbers from 0 to 1"

@@ -11,6 +11,7 @@ from homdp_ppl import Agent, Episode, explorers, models
 from homdp_ppl.agent.agent import Agent as AgentClass
 from homdp_ppl.cli.agent_requests import ARGUMENTS, plain
 from homdp_ppl.cli.main import main
+from homdp_ppl.gym import HOMDPEnv
 from homdp_ppl.planners import history_tree
 
 MINE = """
@@ -158,6 +159,27 @@ def test_explanations_are_those_of_python(call, capsys):
     assert capsys.readouterr().out.strip() == str(expected)
 
 
+# check and certificate
+
+
+def test_checks_and_certificates_are_those_of_python(call, capsys):
+    """An agent with the same seed and the same episodes."""
+    new(call)
+    tiger = models.load("tiger", horizon=2)
+    with Agent(tiger.homdp, explorers.posterior_sampling(), history_tree(), "clinic") as agent:
+        agent.train(HOMDPEnv(tiger), 12, seed=1)
+        check, certificate = agent.check(), agent.certificate(0.2)
+    found = call("check", "clinic")
+    assert found["unusual"] == list(check.unusual)
+    assert [each["what"] for each in found["findings"]] == [each.what for each in check.findings]
+    assert (found["text"], found["revealed"]) == (check.summary(), 12)
+    found = call("certificate", "clinic", "--delta", "0.2")
+    assert (found["lower"], found["upper"]) == pytest.approx((certificate.lower, certificate.upper))
+    assert found["gap"] == pytest.approx(certificate.gap)
+    assert call("certificate", "clinic", "--delta", "2", code=2)["problems"][0]["where"] == "delta"
+    assert call("check", "clinic", "--draws", "3", code=2)["problems"][0]["where"] == "draws"
+
+
 # migrate
 
 
@@ -234,9 +256,11 @@ def test_a_server_answers_every_request(call, monkeypatch, capsys):
         {"do": "explain", "id": "one", "draws": 5},
         {"do": "end", "id": "one"},
         {"do": "reveal", "id": "one", "states": {"1": "left"}},
+        {"do": "certificate"},
         {"do": "abandon", "id": "two"},
         {"do": "forget", "id": "one"},
         {"do": "add", "episodes": [{**EPISODE, "id": "log"}]},
+        {"do": "check"},
         {"do": "migrate", "model": "tiger_table"},
         {"do": "status"},
     ]
@@ -253,12 +277,12 @@ def test_a_server_answers_every_request(call, monkeypatch, capsys):
     ]
     sent = [*requests, *wrong, {"do": "status"}]
     found = served(monkeypatch, capsys, *sent, more=["--trust"])
-    assert [each["ok"] for each in found] == [True] * 11 + [False] * 8 + [True]
+    assert [each["ok"] for each in found] == [True] * 13 + [False] * 8 + [True]
     assert found[3]["values"].keys() == {"listen", "open left", "open right"}
-    assert found[8] == {"ok": True, "added": 1, "revealed": 1}
+    assert found[9] == {"ok": True, "added": 1, "revealed": 1}
     assert found[-1]["model"] == "tiger_table"
-    assert {each["code"] for each in found[11:-1]} == {2}
-    assert found[15]["problems"][0]["where"] == "mine.py:world"  # a client names no files
+    assert {each["code"] for each in found[13:-1]} == {2}
+    assert found[17]["problems"][0]["where"] == "mine.py:world"  # a client names no files
 
 
 def test_an_error_in_a_request_does_not_stop_the_server(call, monkeypatch, capsys):

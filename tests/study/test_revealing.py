@@ -58,8 +58,9 @@ def test_invalid_arguments(world):
     rule = explorers.posterior_sampling()
     with raises(ParameterError, "shares", "rules", "epsilon", "seeds"):
         study.hindsight(world, [rule, rule], shares=(0, 2), epsilon=-1, seeds=[])
-    with raises(ParameterError, "shares"):
-        study.hindsight(world, [rule], shares=0.5)
+    for wrong in (0.5, (np.zeros(2), np.ones(2))):
+        with raises(ParameterError, "shares"):
+            study.hindsight(world, [rule], shares=wrong)
     with raises(ParameterError, "reveal"):
         study.hindsight(
             world, [explorers.greedy()], episodes=2, shares=[0.5], protocol=Reveal(states="last")
