@@ -45,7 +45,8 @@ def hindsight() -> Iterator[Recipe]:
     yield recipe("posteriors.label_symmetries", posteriors.label_symmetries, homdp=tiger.homdp)
     yield record("posteriors.Symmetry", posteriors.Symmetry, **swap._asdict())
     model = programs.one_of_two()
-    gaps = posterior(model, Episodes([[0, 0, 0]], [[0, 0, 0]], [[None] * 4]))
+    hidden: Any = [[None] * 4]
+    gaps = posterior(model, Episodes([[0, 0, 0]], [[0, 0, 0]], hidden))
     yield recipe("rank_labels", rank_labels, belief=gaps, patient="draws policies", **SMALL)
     yield record("LabelValue", LabelValue, episode=0, step=1, gain=0.5)
     yield recipe(

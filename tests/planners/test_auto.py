@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from homdp_ppl import POMDP, explorers, learn, models
-from homdp_ppl.core.plan import Plan
+from homdp_ppl.core.plan import Plan, Planner
 from homdp_ppl.errors import PlanningError
 from homdp_ppl.planners import alpha_vectors, auto, bounded_search
 from tests.planners.exact import optimum, random_pomdp, signed_pomdp
@@ -101,7 +101,7 @@ def test_ctrl_c_ends_planning_with_a_bracket(
         check(self, ahead)
 
     monkeypatch.setattr(limits, "check", pressed)
-    planners = {
+    planners: dict[str, Planner] = {
         "alpha_vectors": alpha_vectors(1e-12),
         "auto": auto(1e-12),
         "bounded_search": bounded_search(1e-12),
@@ -134,5 +134,5 @@ def test_time_limit_is_checked():
     with raises(PlanningError, "time_limit"):
         auto(time_limit=-1.0)
     with raises(PlanningError, "time_limit"):
-        alpha_vectors(time_limit="soon")  # type: ignore[arg-type]
+        alpha_vectors(time_limit="soon")
     assert auto(time_limit=np.inf)(long_model(3, H=8)).gap <= 1e-3 + 1e-9
