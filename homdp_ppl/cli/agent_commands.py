@@ -83,7 +83,7 @@ def _answer(options: argparse.Namespace) -> dict[str, Any]:
             request["observation"] = _observation(options.observation, agent)
         if options.action == "add":
             file = Path(options.episodes)
-            request["episodes"] = read_episodes(file, options.column, agent.homdp)
+            request["episodes"] = read_episodes(file, options.columns, agent.homdp)
         return call(desk, request)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from homdp_ppl.cli.log_columns import OPTION, columns_of
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.declare.model import HOMDP
@@ -14,7 +15,6 @@ from homdp_ppl.errors import DataError, HOMDPError, Problem, shown
 from homdp_ppl.formats.logs import PARQUET, TEXT, read_log
 
 REQUIRED, OPTIONAL = ("observations", "actions", "states"), ("id", "rewards", "ended")
-NAMES = ("episode", "step", "observation", "action", "state", "reward", "ended")  # of columns
 
 
 def read_episodes(path: Path, columns: Sequence[str], homdp: HOMDP) -> Any:
@@ -30,23 +30,11 @@ def read_episodes(path: Path, columns: Sequence[str], homdp: HOMDP) -> Any:
         The declaration.
     """
     if path.suffix.lower() in (*TEXT, *PARQUET):
-        return read_log(path, homdp, **_columns(columns))
+        return read_log(path, homdp, **columns_of(columns, "add"))
     if columns:
         expected = "a table: a .csv or .parquet file"
-        raise DataError("add", [Problem("column", str(path), expected, "Leave out --column.")])
+        raise DataError("add", [Problem(OPTION, str(path), expected, f"Leave out {OPTION}.")])
     return read_lines(path)
-
-
-def _columns(given: Sequence[str]) -> dict[str, Any]:
-    pairs = {name: column for name, _, column in (text.partition("=") for text in given)}
-    problems = [
-        Problem("column", repr(f"{name}={column}"), f"NAME=COLUMN, with NAME in {', '.join(NAMES)}")
-        for name, column in pairs.items()
-        if name not in NAMES or not column
-    ]
-    if problems:
-        raise DataError("add", problems)
-    return pairs
 
 
 def read_lines(path: Path) -> list[Any]:

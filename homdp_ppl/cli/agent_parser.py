@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from homdp_ppl.cli.log_columns import add_columns
 from homdp_ppl.cli.options import (
     HORIZON,
     MODEL,
@@ -111,16 +112,10 @@ def _further(actions: Any, name: str, text: str) -> None:
         parser.add_argument("--labels", metavar="JSON", help="list of labels")
     if name == "add":
         parser.add_argument("episodes", metavar="FILE", help=LOG)
-        parser.add_argument(
-            "--column",
-            metavar="NAME=COLUMN",
-            action="append",
-            default=[],
-            help="name of a column of a table, as in episode=patient; may be repeated",
-        )
+        add_columns(parser)
     if name == "certificate":
         text = "probability with which the bounds may be wrong (default 0.1)"
-        parser.add_argument("--delta", type=at_least_zero, metavar="P", help=text)
+        parser.add_argument("--delta", type=at_least_zero, help=text)
     if name in ("explain", "check"):
         parser.add_argument(
             "--draws", type=positive, metavar="N", help="models drawn from the posterior"

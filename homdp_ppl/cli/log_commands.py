@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from homdp_ppl import __version__, offline, study
 from homdp_ppl.cli.console import say
+from homdp_ppl.cli.log_columns import columns_of
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.spaces import names_of, require_finite
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import ParameterError, PolicyError, Problem, unknown
+from homdp_ppl.errors import ParameterError, PolicyError, Problem
 from homdp_ppl.formats import read_log
 from homdp_ppl.report.page.logs import write_choice, write_evaluation
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-COLUMNS = ("episode", "step", "observation", "action", "state", "reward", "label", "ended")
 
 
 def evaluate(options: argparse.Namespace, console: Console) -> None:
@@ -73,16 +72,7 @@ def _read(command: str, options: argparse.Namespace) -> tuple[HOMDP, Episodes]:
     """The declaration and the log."""
     homdp = study.find_world(options.model, options.horizon).homdp
     require_finite(homdp.spaces, homdp.name, command)
-    columns: dict[str, Any] = {}
-    for given in options.columns:
-        name, sign, column = given.partition("=")
-        if not sign or not column:
-            problem = Problem("--columns", given, "NAME=COLUMN, as in episode=patient")
-            raise ParameterError(command, [problem])
-        if name not in COLUMNS:
-            problem = unknown("--columns", "column", name, COLUMNS, "a log")
-            raise ParameterError(command, [problem])
-        columns[name] = column
+    columns: dict[str, Any] = columns_of(options.columns, command)
     behaviour = SAW_STATES if options.saw_states else None
     return homdp, read_log(options.log, homdp, behaviour=behaviour, **columns)
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from homdp_ppl.cli.log_columns import add_columns
 from homdp_ppl.cli.options import HORIZON, MODEL, add_command, positive, seed
 
 LOG = "file with one row per step: .csv, .tsv or, with pyarrow, .parquet"
-COLUMNS = (
-    "names of columns, as in episode=patient step=visit (default: episode, step, observation, "
-    "action, state, reward, label, ended)"
-)
 
 
 def add_evaluate(commands: Any) -> None:
@@ -61,9 +58,7 @@ def add_choose(commands: Any) -> None:
 def _log(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help=MODEL)
     parser.add_argument("log", metavar="LOG", help=LOG)
-    parser.add_argument(
-        "--columns", metavar="NAME=COLUMN", nargs="+", action="extend", default=[], help=COLUMNS
-    )
+    add_columns(parser)
     parser.add_argument(
         "--saw-states",
         action="store_true",

@@ -113,15 +113,15 @@ def test_add_reads_tables(call):
     table = ["patient,visit,observation,action,state"]
     table += [f"p,{h},{','.join(row)}" for h, row in enumerate(rows, start=1)]
     Path("log.csv").write_text("\n".join(table))
-    names = ("--column", "episode=patient", "--column", "step=visit")
+    names = ("--columns", "episode=patient", "step=visit")
     assert call("add", "clinic", "log.csv", code=2)["problems"]
-    wrong = call("add", "clinic", "log.csv", "--column", "visit", code=2)
-    assert wrong["problems"][0]["where"] == "column"
+    wrong = call("add", "clinic", "log.csv", "--columns", "visit", code=2)
+    assert wrong["problems"][0]["where"] == "--columns"
     assert call("add", "clinic", "log.csv", *names) == {"added": 1, "revealed": 1}
     assert call("add", "clinic", "log.csv", *names) == {"added": 0, "revealed": 1}
     Path("log.csv").write_text("\n".join(table[:-1]))
     assert call("add", "clinic", "log.csv", *names, code=2)["error"] == "DataError"
-    assert call("add", "clinic", "log.jsonl", *names, code=2)["problems"][0]["where"] == "column"
+    assert call("add", "clinic", "log.jsonl", *names, code=2)["problems"][0]["where"] == "--columns"
 
 
 def test_files_that_are_no_logs(call):

@@ -15,6 +15,7 @@ from homdp_ppl.report.page import write_page
 from homdp_ppl.storage.atomic import StorageError
 from homdp_ppl.study import StudyDirectory
 from homdp_ppl.study.manifest import Manifest, _check, _text
+from tests.raising import raises
 
 CANARY = """
 from pathlib import Path
@@ -168,12 +169,12 @@ def test_the_text_is_compared_before_anything_is_imported(foreign, tmp_path, tru
     unfinished(foreign)
     text = Path("mine.py").read_text()
     Path("mine.py").write_text(text + "\n# another text\n")
-    with pytest.raises(ParameterError, match="line"):
+    with raises(ParameterError, "mine.py:world"):
         study.resume(foreign, workers=1, trust=trust)
     Path("mine.py").write_bytes(text.replace("\n", "\r\n").encode())
-    with pytest.raises(ParameterError, match="line"):
+    with raises(ParameterError, "mine.py:world"):
         study.resume(foreign, workers=1, trust=trust)
-    with pytest.raises(ParameterError, match="line"):
+    with raises(ParameterError, "mine.py:world"):
         ask(foreign)
     assert not (tmp_path / "sung").exists()
 
