@@ -12,6 +12,7 @@ import numpyro.distributions as dist
 import pytest
 
 from homdp_ppl import (
+    Agent,
     Counts,
     DataError,
     DeclarationError,
@@ -32,6 +33,7 @@ from homdp_ppl import (
     posterior,
     tabular,
 )
+from homdp_ppl.agent.reveals import ExcludedError
 from homdp_ppl.errors import TracedError
 from homdp_ppl.planners import history_tree
 from homdp_ppl.posteriors import Sampling
@@ -212,6 +214,19 @@ def test_a_damaged_journal(tmp_path):
     )
 
 
+def test_an_excluded_reveal():
+    agent = Agent(models.load("tiger", horizon=1).homdp, explorers.greedy(), history_tree())
+    agent.begin("p 1").act("growl left")
+    with pytest.raises(ExcludedError) as caught:
+        agent.reveal("p 1", ["left", "right"])
+    assert str(caught.value) == (
+        "reveal of 'p 1': 1 problem\n"
+        "  1. data[episode 'p 1', step 1]: got transition (left, listen, right), declared "
+        "impossible; expected steps that the program allows. Check that the data come from this "
+        "model, and that its program allows such steps."
+    )
+
+
 def families(error: type[HOMDPError]) -> set[type[HOMDPError]]:
     """An error class of the library and all its subclasses."""
     found = {error} | {each for child in error.__subclasses__() for each in families(child)}
@@ -220,4 +235,10 @@ def families(error: type[HOMDPError]) -> set[type[HOMDPError]]:
 
 def test_every_family_has_a_test():
     tested = {error for _, error, _ in MISTAKES.values()}
-    assert families(HOMDPError) == tested | {HOMDPError, StorageError, LockedError, DamageError}
+    assert families(HOMDPError) == tested | {
+        HOMDPError,
+        StorageError,
+        LockedError,
+        DamageError,
+        ExcludedError,
+    }

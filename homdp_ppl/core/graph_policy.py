@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy as shallow
 from pathlib import Path
 
 import jax
@@ -297,6 +298,6 @@ def _sizes(observations: int, actions: int) -> str:
 
 def with_card(policy: GraphPolicy, card: PolicyCard) -> GraphPolicy:
     """The same policy with another card."""
-    copy = policy.tree_unflatten(policy.names, policy.tree_flatten()[0])
+    copy = shallow(policy)  # of the same class, with the attributes of a subclass
     copy.card = card
     return copy

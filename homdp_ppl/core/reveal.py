@@ -46,9 +46,9 @@ class Reveal:
     --------
     >>> fifth = Reveal(0.2)
     >>> fifth.mask(seed=0, episode=7, steps=4)  # x_1 .. x_5
-    array([False, False, False,  True, False])
+    array([False,  True, False, False,  True])
     >>> Reveal(0.5).mask(seed=0, episode=7, steps=4)
-    array([False,  True, False,  True, False])
+    array([False,  True, False,  True,  True])
     >>> Reveal(states="last").mask(seed=0, episode=7, steps=4)
     array([False, False, False, False,  True])
     >>> print(fifth, Reveal(unit="episode", share=0.1), Reveal(episodes=50), sep="; ")

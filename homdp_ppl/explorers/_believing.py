@@ -63,6 +63,7 @@ def init_tables(homdp: HOMDP, episodes: int | None) -> State:
     return init_belief(homdp, episodes)
 
 
+@checked
 def update_belief(state: State, episode: Episode) -> State:
     """The state with the posterior after one more episode.
 

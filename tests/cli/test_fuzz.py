@@ -180,9 +180,10 @@ def test_command_lines(n, tmp_path, monkeypatch):
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "study.json").write_text("{")
     generator, codes = random.Random(n), set()
+    known = [["models", "tiger"], ["report", "damaged"]]  # exit codes 0 and 4
     for k in range(n):
         forget(k)
-        line = command_line(generator)
+        line = known[k] if k < len(known) else command_line(generator)
         if line[:1] == ["models"] and all(word.startswith("-") for word in line[1:]):
             continue  # this lists the whole model zoo, which takes long
         errors, out = io.StringIO(), io.StringIO()

@@ -40,14 +40,15 @@ def scores():
     return abs(np.mean(means) - mean) / errors[0], abs(np.mean(spreads) - spread) / errors[1]
 
 
-def test_particles_have_the_exact_posterior():
-    """Student's t with 7 degrees of freedom: both limits have a false-alarm rate of 1e-4.
+# Student's t with 7 degrees of freedom: both limits have a false-alarm rate of 1e-4. The spread is
+# allowed one more error, since that of few particles is slightly too small.
+LIMITS = 7.9, 8.9
 
-    The spread is allowed one more error, since that of 32 particles is slightly too small.
-    """
+
+def test_particles_have_the_exact_posterior():
     mean, spread = scores()
-    assert mean < 7.9
-    assert spread < 8.9
+    assert mean < LIMITS[0]
+    assert spread < LIMITS[1]
 
 
 def test_a_planted_bug_is_caught(monkeypatch):
@@ -58,7 +59,8 @@ def test_a_planted_bug_is_caught(monkeypatch):
         "hidden_tables",
         lambda *given: {name: 2 * table for name, table in hidden(*given).items()},
     )
-    assert max(scores()) > 10
+    mean, spread = scores()
+    assert mean > LIMITS[0] or spread > LIMITS[1]
 
 
 def test_complete_episodes_give_the_closed_form():
