@@ -43,7 +43,7 @@ autodoc_type_aliases = {"Array": "Array", "ArrayLike": "ArrayLike"}
 autodoc_default_options = {
     "members": True,
     # members inherited from these classes are not documented
-    "inherited-members": "tuple,ValueError,BaseException,Protocol,Generic,Env",
+    "inherited-members": "tuple,ValueError,BaseException,Protocol,Generic,Env,Wrapper",
 }
 python_use_unqualified_type_names = True
 maximum_signature_line_length = 100
