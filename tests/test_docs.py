@@ -43,9 +43,18 @@ def scripts(monkeypatch):
         sys.modules.pop(name)
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if "```python" in page.read_text()], ids=lambda page: page.stem
-)
+LONG = ("compare_declarations", "live_system", "missing_states")  # they take half a minute each
+
+
+def pages_with_code():
+    """All pages with code; long ones are slow tests."""
+    for page in PAGES:
+        if "```python" in page.read_text():
+            marks = [pytest.mark.slow] if page.stem in LONG else []
+            yield pytest.param(page, id=page.stem, marks=marks)
+
+
+@pytest.mark.parametrize("page", pages_with_code())
 def test_code(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": page.stem}

@@ -109,7 +109,8 @@ def flip(p):
     return np.array([[p, 1 - p], [1 - p, p]])
 
 
-@pytest.mark.parametrize("method", ["auto", pytest.param("nuts", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["auto", "nuts"])
 def test_tiger_with_thirty_percent_revealed(method):
     """Mean and spread agree with the grid; each limit is about four Monte Carlo errors."""
     world = models.load("tiger")

@@ -103,6 +103,7 @@ def test_everything_revealed_is_the_closed_form():
     assert np.allclose(found.site_means["confusion"], counts / counts.sum(1, keepdims=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["nuts", "laplace"])
 def test_methods_agree_on_noisy_labels(method):
     """Means agree within four Monte Carlo errors; Laplace's approximation within its error."""
