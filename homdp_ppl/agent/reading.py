@@ -14,8 +14,9 @@ from homdp_ppl.confidence.sets import MixtureName, check_mixture
 from homdp_ppl.core.arguments import check_arguments, count_problems, refuse
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.graph_policy import GraphPolicy, with_card
+from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
+from homdp_ppl.core.policy_card import Carded
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, ParameterError, Problem
 from homdp_ppl.posteriors import Posterior
@@ -60,14 +61,17 @@ class Reading:
         with self._keeper.turn():
             keeper = self._keeper
             policy, promise = keeper.actor.current(keeper.ledger)
-            if not isinstance(policy, GraphPolicy):
+            if not isinstance(policy, Carded):
                 return policy
-            named, used = policy.named(self.homdp), len(keeper.actor.knowledge.data(keeper.ledger))
-            card = named.card._replace(value=promise, episodes=used)
+            if isinstance(policy, GraphPolicy):
+                policy = policy.named(self.homdp)
+            used = len(keeper.actor.knowledge.data(keeper.ledger))
+            place = {"model": self.homdp.name, "horizon": self.homdp.spaces.horizon}
+            card = policy.card._replace(value=promise, episodes=used, **place)
             if self._certified is not None and self._certified[0] == self._place:
                 found = self._certified[1]
                 card = card._replace(lower=found.lower, upper=found.upper)
-            return with_card(named, card)
+            return policy.with_card(card)
 
     @property
     def _place(self) -> tuple[int, int]:

@@ -10,13 +10,15 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.continuous.tabulation import as_edges, quantised_pomdp
 from homdp_ppl.core.graph_policy import GraphPolicy
+from homdp_ppl.core.policy_card import CARD, PolicyCard, card_of
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.precision import Array
 from homdp_ppl.storage.npz import read_arrays, write_arrays
 
-FORMAT = "homdp_ppl quantised policy 1"
+FORMAT = "homdp_ppl quantised policy 2"
+OLDER = ("homdp_ppl quantised policy 1",)  # formats without a card, which can be loaded
 PARTS = ("edges", "start", "probabilities", "successor", "actions")
 
 
@@ -53,9 +55,22 @@ class QuantisedPolicy:
             raise PolicyError("QuantisedPolicy", [Problem("observations", "nan", "numbers")])
         return np.searchsorted(self.edges, seen, side="right")
 
+    @property
+    def card(self) -> PolicyCard:
+        """What is known about the policy."""
+        return self.graph.card
+
+    def with_card(self, card: PolicyCard) -> QuantisedPolicy:
+        """The same policy with another card."""
+        return QuantisedPolicy(self.edges, self.graph.with_card(card))
+
     def act(self, observations: ArrayLike, actions: ArrayLike) -> Array:
-        """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}."""
-        return self.graph.act(self.cells(observations), np.asarray(actions, dtype=int))
+        """Probabilities of the next action, (A,), given y_1 .. y_h and a_1 .. a_{h-1}.
+
+        Actions are indices, or names if the policy has them. If the horizon is known from the card,
+        longer histories raise PolicyError.
+        """
+        return self.graph.act(self.cells(observations), actions)
 
     def value(self, world: World) -> float:
         """The exact value in a world with the same actions, finitely many states and observations
@@ -64,7 +79,7 @@ class QuantisedPolicy:
         return evaluate(self.graph, quantised_pomdp(world, self.edges))
 
     def save(self, path: str | Path) -> None:
-        """Write the policy to an ``.npz`` file, which contains NumPy arrays and no code."""
+        """Write the policy and its card to an ``.npz`` file of NumPy arrays, without code."""
         names = self.graph.names[1] if self.graph.names else ()
         values = (
             self.edges,
@@ -73,15 +88,17 @@ class QuantisedPolicy:
             self.graph.successor,
             np.array(names, dtype=np.str_),
         )
-        write_arrays(path, FORMAT, **dict(zip(PARTS, values, strict=True)))
+        parts = dict(zip(PARTS, values, strict=True))
+        write_arrays(path, FORMAT, **parts, **self.card.arrays())
 
     @classmethod
     def load(cls, path: str | Path) -> QuantisedPolicy:
         """Read a policy from a file written by :meth:`save`; no code in it is executed."""
-        parts = read_arrays(path, FORMAT, PARTS)
+        parts = read_arrays(path, FORMAT, PARTS, optional=CARD, older=OLDER)
         edges, start, probabilities, successor, actions = (parts[name] for name in PARTS)
         names = (cell_names(edges), tuple(map(str, actions))) if len(actions) else None
-        return cls(edges, GraphPolicy(start, probabilities, successor, names))
+        card = card_of(str(path), parts)
+        return cls(edges, GraphPolicy(start, probabilities, successor, names, card))
 
     def __repr__(self) -> str:
         nodes, actions = self.graph.probabilities.shape

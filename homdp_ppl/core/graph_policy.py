@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy as shallow
 from pathlib import Path
+from typing import Self
 
 import jax
 import jax.numpy as jnp
@@ -105,6 +106,13 @@ class GraphPolicy:
         model_name = model.name if isinstance(model, Named) else card.model
         named.card = card._replace(horizon=model.spaces.horizon, model=model_name)
         return named
+
+    @checked
+    def with_card(self, card: PolicyCard) -> Self:
+        """The same policy with another card."""
+        copy = shallow(self)  # of the same class, with the attributes of a subclass
+        copy.card = card
+        return copy
 
     def graph(self) -> nx.DiGraph:
         """The policy as a networkx graph.
@@ -294,10 +302,3 @@ def _sizes(observations: int, actions: int) -> str:
         f"{observations} observation{'s' * (observations != 1)} and "
         f"{actions} action{'s' * (actions != 1)}"
     )
-
-
-def with_card(policy: GraphPolicy, card: PolicyCard) -> GraphPolicy:
-    """The same policy with another card."""
-    copy = shallow(policy)  # of the same class, with the attributes of a subclass
-    copy.card = card
-    return copy

@@ -14,13 +14,13 @@ from homdp_ppl.core.allowed import Allowed, are_masks
 from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.bound import Bound
 from homdp_ppl.core.checked import check_fields, checked
-from homdp_ppl.core.graph_policy import GraphPolicy, check_policy, with_card
+from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.numbers import is_number
 from homdp_ppl.core.optimism import Backup, Caps
 from homdp_ppl.core.plan_html import plan_html
 from homdp_ppl.core.plan_tree import MAX_GRAPH, Planned, policy_tree
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.core.policy_card import PolicyCard, finite
+from homdp_ppl.core.policy_card import Carded, PolicyCard, finite
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.core.spaces import HasSpaces, Spaces
@@ -103,8 +103,9 @@ class Plan:
             raise PlanningError(self.planner, [problem])
         if self.allowed is not None:
             self._check_allowed(self.allowed)
-        if isinstance(self.policy, GraphPolicy):
-            object.__setattr__(self, "policy", with_card(self.policy, self._card(self.policy.card)))
+        if isinstance(self.policy, Carded):
+            described = self.policy.with_card(self._card(self.policy.card))
+            object.__setattr__(self, "policy", described)
 
     def _card(self, card: PolicyCard) -> PolicyCard:
         value, upper = finite(self.value), finite(self.upper)

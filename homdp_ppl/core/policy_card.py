@@ -6,7 +6,7 @@ import json
 import math
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -56,6 +56,18 @@ class PolicyCard(NamedTuple):
             "horizon": np.array(-1 if self.horizon is None else self.horizon),
             "about": np.array(json.dumps(known, allow_nan=False)),
         }
+
+
+@runtime_checkable
+class Carded(Protocol):
+    """A policy that is saved with a card."""
+
+    @property
+    def card(self) -> PolicyCard:
+        """What is known about the policy."""
+
+    def with_card(self, card: PolicyCard) -> Self:
+        """The same policy with another card."""
 
 
 def finite(value: Any) -> float | None:

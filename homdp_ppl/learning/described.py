@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from homdp_ppl.core.graph_policy import GraphPolicy, with_card
+from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.core.policy_card import finite
+from homdp_ppl.core.policy_card import Carded, finite
 
 if TYPE_CHECKING:
     from homdp_ppl.learning.run import Run
@@ -17,12 +17,15 @@ def described(policy: Policy, run: Run) -> Policy:
 
     The certificate is included if one was computed for the last round.
     """
-    if not isinstance(policy, GraphPolicy):
+    if not isinstance(policy, Carded):
         return policy
-    named, bounds = policy.named(run.task.world), run.__dict__.get("certificate", run.certified)
+    world, bounds = run.task.world, run.__dict__.get("certificate", run.certified)
+    if isinstance(policy, GraphPolicy):
+        policy = policy.named(world)
     lower = upper = None
     if bounds is not None and len(bounds.rounds) and bounds.rounds[-1] == len(run.values):
         lower, upper = float(bounds.lower[-1]), float(bounds.upper[-1])
-    card = named.card._replace(lower=lower, upper=upper, episodes=len(run.played))
+    known = {"lower": lower, "upper": upper, "episodes": len(run.played)}
+    card = policy.card._replace(model=world.name, horizon=world.spaces.horizon, **known)
     value = None if run.decision is None else finite(run.decision.optimistic)
-    return with_card(named, card._replace(value=value))
+    return policy.with_card(card._replace(value=value))

@@ -19,7 +19,6 @@ from homdp_ppl import (
     models,
     uniform_policy,
 )
-from homdp_ppl.core.graph_policy import with_card
 from homdp_ppl.core.policy_card import PolicyCard
 from tests.raising import raises
 from tests.runs import TREE
@@ -91,7 +90,7 @@ def test_histories_past_the_horizon_are_refused(tmp_path):
 def test_cards_are_no_part_of_jax_values():
     """Policies with other cards share compiled code."""
     one, two = TREE(TIGER.pomdp).policy, uniform_policy(TIGER)
-    assert jax.tree.structure(one) == jax.tree.structure(with_card(one, PolicyCard(7, "other")))
+    assert jax.tree.structure(one) == jax.tree.structure(one.with_card(PolicyCard(7, "other")))
     assert jax.tree.map(np.asarray, one).card == PolicyCard()
     assert two.card == PolicyCard()
 

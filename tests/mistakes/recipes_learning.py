@@ -65,6 +65,7 @@ def acting() -> Iterator[Recipe]:
         max_nodes=1000,
     )
     yield recipe("GraphPolicy.graph", policy.graph)
+    yield recipe("GraphPolicy.with_card", policy.with_card, card=policy.card)
     yield recipe("GraphPolicy.load", GraphPolicy.load, path=things.saved_policy())
     yield recipe("GraphPolicy.named", policy.named, model=tiger)
     yield recipe("GraphPolicy.save", policy.save, path=things.folder() / "again.npz")

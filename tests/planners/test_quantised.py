@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from homdp_ppl import GraphPolicy, PlanningError, PolicyError, rollout
-from homdp_ppl.continuous.quantised_policy import QuantisedPolicy
+from homdp_ppl import GraphPolicy, PlanningError, PolicyError, __version__, rollout
+from homdp_ppl.continuous.quantised_policy import OLDER, PARTS, QuantisedPolicy
 from homdp_ppl.continuous.tabulation import quantised_pomdp
+from homdp_ppl.core.policy_card import PolicyCard
 from homdp_ppl.planners import alpha_vectors, bounded_search, history_tree, plan_on_cells, quantised
+from homdp_ppl.storage.npz import write_arrays
 from tests.chances import believable
 from tests.planners.numbers import LISTEN, door, grid, heard, screen_optimum, screens, two_looks
 from tests.raising import raises
@@ -124,6 +126,18 @@ def test_policies_can_act_and_be_saved(tmp_path):
     assert (loaded.graph.successor == policy.graph.successor).all()
     assert loaded.graph.names == policy.graph.names
     assert repr(loaded) == repr(policy)
+    horizon = heard().spaces.horizon
+    assert loaded.card[:5] == (horizon, "", plan.value, None, plan.upper)
+    assert loaded.card.version == __version__
+    assert loaded.act([0.0, 9.0], [heard().spaces.actions[0]]).argmax() == 1  # names are accepted
+    with raises(PolicyError, "history"):
+        loaded.act([0.0] * (horizon + 1), [0] * horizon)
+    arrays = {name: getattr(policy.graph, name) for name in PARTS[1:4]}
+    arrays |= {"edges": policy.edges, "actions": np.array(policy.graph.names[1])}
+    write_arrays(tmp_path / "old.npz", OLDER[0], **arrays)  # as the first format was written
+    old = QuantisedPolicy.load(tmp_path / "old.npz")
+    assert old.card == PolicyCard()
+    assert (old.act([0.0, 9.0], [0]) == policy.act([0.0, 9.0], [0])).all()
     policy.graph.save(tmp_path / "graph.npz")
     (tmp_path / "text.npz").write_text("no policy")
     for name in ("graph.npz", "text.npz"):
