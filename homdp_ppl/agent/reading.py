@@ -66,8 +66,9 @@ class Reading:
             if isinstance(policy, GraphPolicy):
                 policy = policy.named(self.homdp)
             used = len(keeper.actor.knowledge.data(keeper.ledger))
-            place = {"model": self.homdp.name, "horizon": self.homdp.spaces.horizon}
-            card = policy.card._replace(value=promise, episodes=used, **place)
+            horizon, name = self.homdp.spaces.horizon, self.homdp.name
+            card = policy.card._replace(model=name, horizon=horizon)
+            card = card._replace(value=promise, episodes=used)
             if self._certified is not None and self._certified[0] == self._place:
                 found = self._certified[1]
                 card = card._replace(lower=found.lower, upper=found.upper)

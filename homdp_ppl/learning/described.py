@@ -25,7 +25,7 @@ def described(policy: Policy, run: Run) -> Policy:
     lower = upper = None
     if bounds is not None and len(bounds.rounds) and bounds.rounds[-1] == len(run.values):
         lower, upper = float(bounds.lower[-1]), float(bounds.upper[-1])
-    known = {"lower": lower, "upper": upper, "episodes": len(run.played)}
-    card = policy.card._replace(model=world.name, horizon=world.spaces.horizon, **known)
+    card = policy.card._replace(model=world.name, horizon=world.spaces.horizon)
+    card = card._replace(lower=lower, upper=upper, episodes=len(run.played))
     value = None if run.decision is None else finite(run.decision.optimistic)
     return policy.with_card(card._replace(value=value))
