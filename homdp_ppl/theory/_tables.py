@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from homdp_ppl.core.form import Form
 from homdp_ppl.core.spaces import HasTables
 from homdp_ppl.errors import ParameterError, Problem
 
@@ -21,7 +22,10 @@ def require_single_tables(model: HasTables, subject: str) -> None:
     subject
         The calling function, named in the error.
     """
-    form = model.form
+    form = getattr(model, "form", None)
+    if not isinstance(form, Form):  # something else with spaces, such as a plan
+        expected = "a declaration, a world, a POMDP or spaces"
+        raise ParameterError(subject, [Problem("model", f"a {type(model).__name__}", expected)])
     dependence = [
         ("transition", "the step", form.moves_by_step),
         ("emission", "the step", form.shows_by_step),

@@ -70,7 +70,9 @@ def program(world, place):
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-@pytest.mark.parametrize("name", ["tiger", "lock", "screening"])
+@pytest.mark.parametrize(
+    "name", ["tiger", "lock", pytest.param("screening", marks=pytest.mark.long)]
+)
 def test_a_shell_script_plays_the_same_episodes(name, tmp_path, monkeypatch, capsys):
     """Same world, same random numbers: every observation, action and state is the same."""
     monkeypatch.chdir(tmp_path)

@@ -9,6 +9,7 @@ import pytest
 
 from homdp_ppl import Counts, ParameterError, Spaces, theory, uniform_policy
 from homdp_ppl.evaluation.lemma import simulation_lemma
+from homdp_ppl.planners import history_tree
 from tests.encodings import encoded, ending_pomdp, world_of
 from tests.raising import raises
 from tests.worlds import random_policy, world
@@ -139,3 +140,9 @@ def test_the_simulation_lemma_with_full_ranks(kinds):
         assert found.distance == pytest.approx(expected.distance, abs=1e-12)
         assert found.distance <= found.bound + 1e-12
         assert expected.bound <= found.bound + 1e-12
+
+
+def test_plans_are_no_models():
+    """A plan has spaces, but no tables."""
+    with raises(ParameterError, "model"):
+        theory.report(history_tree()(world("tiger").pomdp), 10)
