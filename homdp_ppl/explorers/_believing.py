@@ -63,7 +63,6 @@ def init_tables(homdp: HOMDP, episodes: int | None) -> State:
     return init_belief(homdp, episodes)
 
 
-@checked
 def update_belief(state: State, episode: Episode) -> State:
     """The state with the posterior after one more episode.
 
@@ -79,7 +78,8 @@ def update_belief(state: State, episode: Episode) -> State:
     >>> int(update_belief(init_belief(world.homdp, None), episode).counts.visits.sum())
     2
     """
-    if isinstance(state.memory, Particles | Reweighted):
+    # count raises an error for anything but a state
+    if isinstance(state, State) and isinstance(state.memory, Particles | Reweighted):
         return _update_followed(state, episode)
     before, state = state, count(state, episode)
     if state.memory is None:
