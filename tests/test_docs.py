@@ -54,7 +54,7 @@ def pages_with_code():
             yield pytest.param(page, id=page.stem, marks=marks)
 
 
-@pytest.mark.parametrize("page", pages_with_code())
+@pytest.mark.parametrize("page", list(pages_with_code()))
 def test_code(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": page.stem}
