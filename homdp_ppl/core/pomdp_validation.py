@@ -13,7 +13,7 @@ import numpy as np
 from homdp_ppl.core.numbers import as_numbers, masked_problems
 from homdp_ppl.core.pomdp import POMDP, numbered_spaces
 from homdp_ppl.core.pomdp_shapes import FULL, fit_problems, full_axes, full_shape, shape_remedy
-from homdp_ppl.core.probabilities import FLOAT32, LISTED_ROWS, entry_name, row_problems
+from homdp_ppl.core.probabilities import FLOAT32, row_problems
 from homdp_ppl.core.spaces import NO_TABLES, Spaces
 from homdp_ppl.core.sparse import Sparse
 from homdp_ppl.errors import DataError, PlanningError, Problem, shown
@@ -249,7 +249,7 @@ def _evidently_valid(pomdp: POMDP) -> bool:
 def _field_problems(name: str, given: Any, sizes: tuple[int, int, int, int]) -> list[Problem]:
     """Report invalid numbers of a table."""
     if isinstance(given, Sparse):
-        return [] if _probable(given) else _sparse_problems(name, given, sizes)
+        return [] if _probable(given) else row_problems(name, given, numbered_spaces(*sizes))
     table, problems = as_numbers(name, given, full_shape(name))
     if table is None:
         return problems
@@ -267,22 +267,6 @@ def _field_problems(name: str, given: Any, sizes: tuple[int, int, int, int]) -> 
 def _finite(part: Array) -> bool:
     """Whether a number, or one number per candidate, is finite."""
     return bool(np.isfinite(part).all()) if part.ndim else math.isfinite(part)
-
-
-def _sparse_problems(name: str, table: Sparse, sizes: tuple[int, int, int, int]) -> list[Problem]:
-    """Report the invalid rows of a sparse table: each of them as a dense row."""
-    pattern, spaces, problems = table.pattern, numbered_spaces(*sizes), list[Problem]()
-    sums, values = table.sums().ravel(), np.asarray(table.values)
-    wrong = ~(np.abs(sums - 1) <= FLOAT32)
-    wrong[pattern.rows[~(values >= 0)]] = True
-    for row in np.flatnonzero(wrong)[:LISTED_ROWS]:
-        entries = slice(pattern.starts[row], pattern.starts[row + 1])
-        dense = np.zeros(pattern.shape[3])
-        dense[pattern.columns[entries]] = values[entries]
-        place = entry_name(name, np.unravel_index(row, pattern.shape[:3]), pattern.shape, spaces)
-        found = row_problems(name, np.tile(dense, (1, 1, 1, 1)), spaces)
-        problems += [problem._replace(at=place) for problem in found]
-    return problems
 
 
 def _probable(table: Any) -> bool:

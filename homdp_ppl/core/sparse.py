@@ -83,6 +83,33 @@ class Pattern:
         batch = table.shape[: table.ndim - len(self.padded)]
         return table.reshape(*batch, -1)[..., self.slots]
 
+    def values_of(self, table: Any) -> Array:
+        """The values (..., N) of the entries in a table of full shape, sparse or dense."""
+        if isinstance(table, Sparse) and table.pattern == self:
+            return table.values
+        X = self.shape[3]
+        dense = table.dense() if isinstance(table, Sparse) else table
+        flat = dense.reshape(*dense.shape[:-4], -1)
+        return flat[..., self.rows * X + self.columns]
+
+    def following(self, index: Sequence[int]) -> list[int]:
+        """The index of an entry of a padded table, with its next state instead of its place."""
+        *row, place = map(int, index)
+        first = self.starts[np.ravel_multi_index(row, self.padded[:-1])]
+        return [*row, int(self.columns[first + place])]
+
+    def dense_rows(self, table: Array, h: Any, x: Any, a: Any) -> Array:
+        """Rows of a padded table as probabilities of all states, (..., X); can be traced."""
+        row = self._row(h, x, a)
+        starts, columns = jnp.asarray(self.starts), jnp.asarray(self.columns)
+        place = starts[row][..., None] + np.arange(self.longest)
+        place = jnp.minimum(place, len(self.columns) - 1)
+        chances = jnp.reshape(table, (-1, self.longest))[row]  # zero beyond the end of a row
+        rows = jnp.zeros((chances.size // self.longest, self.shape[3]), chances.dtype)
+        index = np.arange(len(rows))[:, None], columns[place].reshape(-1, self.longest)
+        rows = rows.at[index].add(chances.reshape(-1, self.longest))
+        return rows.reshape(*chances.shape[:-1], -1)
+
     def slot(self, h: Any, x: Any, a: Any, following: Any) -> Array:
         """The place of next states in their padded rows; ``longest`` if they are not stored."""
         xp = namespace(h, x, a, following)
@@ -165,13 +192,21 @@ class Sparse:
         if table is None or problems:
             raise PlanningError("Sparse.rows", problems)
         places = places[(None,) * (4 - places.ndim)]
-        X = places.shape[1]
         row = np.repeat(np.arange(np.prod(places.shape[:3])), places.shape[3])
-        key = (row * (X + 1) + places.ravel() + 1)[kept := np.flatnonzero(places.ravel() >= 0)]
-        entries, group = np.unique(key, return_inverse=True)
-        values = _summed(table.reshape(-1)[kept], group, len(entries))
-        number = np.bincount(entries // (X + 1), minlength=int(np.prod(places.shape[:3])))
-        return cls(values, _pattern(entries % (X + 1) - 1, number, (*places.shape[:3], X)))
+        kept = np.flatnonzero(places.ravel() >= 0)
+        shape = (*places.shape[:3], places.shape[1])
+        return cls.of_entries(row[kept], places.ravel()[kept], table.reshape(-1)[kept], shape)
+
+    @classmethod
+    def of_entries(cls, row: Array, column: Array, values: Array, shape: Any) -> Sparse:
+        """A table of a full shape from entries in any order; duplicates are added.
+
+        Rows are numbered by step, state and action. Values may be traced.
+        """
+        steps, X, A, _ = shape
+        key, group = np.unique(np.asarray(row) * X + column, return_inverse=True)
+        number = np.bincount(key // X, minlength=steps * X * A)
+        return cls(_summed(values, group, len(key)), _pattern(key % X, number, shape))
 
     @classmethod
     def of(cls, table: Any) -> Sparse:
@@ -367,6 +402,21 @@ class Sparse:
         by_step = f"{steps} steps, " if steps > 1 else ""
         sizes = f"{by_step}{X} states, {A} action{'s' * (A != 1)}"
         return f"Sparse({sizes}, {len(self.pattern.columns):,} entries)"
+
+
+def absorbing(table: Sparse, ends: Array) -> Sparse:
+    """The table with the given states (X,) of booleans absorbing; can be traced."""
+    steps, X, A, _ = table.shape
+    pattern, states = table.pattern, np.flatnonzero(ends)
+    kept = np.flatnonzero(~ends[pattern.rows // A % X])
+    row = (np.arange(steps)[:, None, None] * X + states[:, None]) * A + np.arange(A)
+    xp = namespace(table.values)
+    return Sparse.of_entries(
+        np.concatenate([pattern.rows[kept], row.ravel()]),
+        np.concatenate([pattern.columns[kept], np.tile(np.repeat(states, A), steps)]),
+        xp.concatenate([table.values[kept], xp.ones(row.size)]),
+        table.shape,
+    )
 
 
 def stored(table: Any) -> int:

@@ -171,7 +171,7 @@ class HOMDP:
     def form(self) -> Form:
         """The form of the tables: on what their rows depend."""
         law = self.rewards.law
-        return self.structure.reference.form._replace(
+        return self.structure.form._replace(
             reward=None if law is None else law.form, hindsight=self.hindsight_form
         )
 
@@ -293,7 +293,8 @@ class HOMDP:
         if problems:
             raise DeclarationError(self.name, problems)
         spaces = self.spaces._replace(horizon=as_horizon(horizon, problems))
-        problems += declared_size_problems(spaces)
+        pattern = None if self._structure is None else self._structure.pattern
+        problems += declared_size_problems(spaces, pattern)
         if problems:
             raise DeclarationError(self.name, problems)
         return replace(self, spaces=spaces, rewards=self.rewards.with_horizon(spaces.horizon))
@@ -406,7 +407,9 @@ class HOMDP:
         problems = outside_support(self.function, {name: values[name] for name in outside})
         if tables is not None and not problems:
             possible = {name: table.support for name, table in self.structure.tables.items()}
-            problems = table_problems(to_numpy(tables), possible, self.spaces, self.rewards)
+            problems = table_problems(
+                to_numpy(tables), possible, self.spaces, self.rewards, self.form
+            )
         if problems:
             raise ParameterError(f"{self.name}.at", problems)
         pomdp = None if tables is None else self.model_of(to_numpy(tables))
@@ -454,7 +457,9 @@ class HOMDP:
         """Validate episodes; steps that the declaration excludes raise :class:`DataError`."""
         batch = Episodes.of(episodes, self)
         if self._structure is not None:
-            problems = excluded_problems(batch, self._structure.support, self.spaces)
+            problems = excluded_problems(
+                batch, self._structure.support, self.form, self.spaces
+            )
             problems += revealed_problems(self, batch)
             if problems:
                 raise DataError(f"{self.name}.{asked}", problems)

@@ -20,6 +20,7 @@ from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.probabilities import FLOAT32
 from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.core.sparse import Sparse
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.rewards import Rewards
@@ -265,9 +266,8 @@ def check_numbers(explorer: Explorer, models: POMDP, support: Tables | None = No
 
     With a support, also raise one for positive probabilities outside it.
     """
-    rows = (np.asarray(part) for part in models[:3])
     if (
-        all((row >= 0).all() and (np.abs(row.sum(-1) - 1) <= FLOAT32).all() for row in rows)
+        all(map(_are_probabilities, models[:3]))
         and np.isfinite(models.reward).all()
     ):
         _check_support(explorer, models, support)
@@ -275,6 +275,12 @@ def check_numbers(explorer: Explorer, models: POMDP, support: Tables | None = No
     expected = "rows that are probabilities, and finite rewards"
     problem = Problem("propose", "a model with invalid numbers", expected)
     raise ParameterError(explorer.name, [problem])
+
+
+def _are_probabilities(table: Any) -> bool:
+    rows = table.values if isinstance(table, Sparse) else np.asarray(table)
+    sums = table.sums() if isinstance(table, Sparse) else rows.sum(-1)
+    return bool((rows >= 0).all() and (np.abs(sums - 1) <= FLOAT32).all())
 
 
 def _check_support(explorer: Explorer, models: POMDP, support: Tables | None) -> None:
