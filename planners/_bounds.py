@@ -10,7 +10,7 @@ evaluation/relaxations.py.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def blind_policies(pomdp: POMDP) -> Array:
     split = pomdp.rewards_by_observation
     alpha = np.array(rewards if split else rewards[:, :, 0], dtype=np.float64, order="C")
     sparse = isinstance(pomdp.transition, Sparse)
-    moves = [] if sparse else np.ascontiguousarray(pomdp.transition.transpose(0, 2, 1, 3))
+    moves: Any = [] if sparse else np.ascontiguousarray(pomdp.transition.transpose(0, 2, 1, 3))
     for h in reversed(range(pomdp.horizon - 1)):
         shows = pomdp.shows_after(h + 1)  # (A|1, X, Y)
         if split:

@@ -104,11 +104,9 @@ class Work(NamedTuple):
 
 def compressed(pomdp: POMDP) -> list[Model]:
     """The tables from each step to the next; steps with equal tables share their memory."""
-    H, (X, Y, A) = pomdp.horizon, pomdp.sizes
+    H, (X, Y, _) = pomdp.horizon, pomdp.sizes
     split, steps = pomdp.rewards_by_observation, range(max(1, H - 1))
-    moves = []
-    for h in steps if len(pomdp.transition) > 1 else steps[:1]:
-        moves.append(_rows_of(pomdp, h))
+    moves = [_rows_of(pomdp, h) for h in (steps if len(pomdp.transition) > 1 else steps[:1])]
     shows = [
         np.concatenate([pomdp.shows_after(min(h + 1, H - 1)), pomdp.shows(0)[None]])
         for h in (steps if len(pomdp.emission) > 1 else steps[:1])

@@ -211,11 +211,11 @@ def excluded_problems(
     before, after = states[:, :-1], states[:, 1:]
     moves, shows = form.step_places(states, seen, actions)
     # sparse tables: an impossible entry at the end of each row, for states without an entry
-    more = np.pad(support.transition, [(0, 0)] * (support.transition.ndim - 1) + [(0, 1)])
+    padded = np.pad(support.transition, [(0, 0)] * (support.transition.ndim - 1) + [(0, 1)])
     excluded = {
         "initial": ~support.initial[states[:, :1]],
         "emission": ~support.emission[shows],
-        "transition": ~(support.transition if form.pattern is None else more)[moves],
+        "transition": ~(support.transition if form.pattern is None else padded)[moves],
     }
     if not episodes.complete:
         taken = episodes.steps & episodes.revealed[:, :-1]

@@ -24,7 +24,7 @@ from homdp_ppl.core.pomdp_shapes import (
 )
 from homdp_ppl.core.randomness import choose
 from homdp_ppl.core.spaces import Spaces
-from homdp_ppl.core.sparse import Sparse
+from homdp_ppl.core.sparse import Sparse, as_dense
 from homdp_ppl.core.sparsity import sparse_if_large
 from homdp_ppl.errors import PlanningError, Problem, shown
 from homdp_ppl.precision import Array, namespace
@@ -166,7 +166,7 @@ class POMDP(_Fields):
     def moves(self, h: Any) -> Array:
         """T_h(x' | x, a), (X, A, X), as an array."""
         check_index("step", h, self.horizon)
-        return _at(self.dense.transition, h, 4)
+        return _at(as_dense(self.transition, "POMDP.moves"), h, 4)
 
     @property
     def is_sparse(self) -> bool:
@@ -176,9 +176,7 @@ class POMDP(_Fields):
     @property
     def dense(self) -> POMDP:
         """The model with transitions as an array; PlanningError if it exceeds the memory budget."""
-        if not isinstance(self.transition, Sparse):
-            return self
-        return self._replace(transition=self.transition.dense("POMDP.dense"))
+        return self._replace(transition=as_dense(self.transition, "POMDP.dense"))
 
     def matrix(self, h: int, a: int | None = None) -> Any:
         """T_h as a matrix for products: (X, X) for one action, (X A, X) for all actions.

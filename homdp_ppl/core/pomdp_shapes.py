@@ -66,9 +66,7 @@ def arrays_of(
         **({} if terminal is None else {"terminal": terminal}),
     }
     read: dict[str, tuple[Any, list[Problem]]] = {
-        name: (table, [])
-        if isinstance(table, Sparse)
-        else as_numbers(name, table, _forms(name))
+        name: (table, []) if isinstance(table, Sparse) else as_numbers(name, table, _forms(name))
         for name, table in passed.items()
     }
     given = {name: table for name, (table, _) in read.items() if table is not None}

@@ -15,7 +15,7 @@ from homdp_ppl.core.pomdp import POMDP, numbered_spaces
 from homdp_ppl.core.pomdp_shapes import FULL, fit_problems, full_axes, full_shape, shape_remedy
 from homdp_ppl.core.probabilities import FLOAT32, row_problems
 from homdp_ppl.core.spaces import NO_TABLES, Spaces
-from homdp_ppl.core.sparse import Sparse
+from homdp_ppl.core.sparse import Sparse, as_dense
 from homdp_ppl.errors import DataError, PlanningError, Problem, shown
 from homdp_ppl.precision import Array
 
@@ -141,8 +141,8 @@ def check_pomdp(pomdp: Any, subject: str, sparse: bool = False) -> POMDP:
         if problems:
             raise PlanningError(subject, problems)
         model = POMDP(*map(_as_array, model))
-    if isinstance(model.transition, Sparse) and not sparse:
-        return model._replace(transition=model.transition.dense(subject))
+    if model.is_sparse and not sparse:
+        return model._replace(transition=as_dense(model.transition, subject))
     return model
 
 

@@ -113,7 +113,8 @@ class Pattern:
     def slot(self, h: Any, x: Any, a: Any, following: Any) -> Array:
         """The place of next states in their padded rows; ``longest`` if they are not stored."""
         xp = namespace(h, x, a, following)
-        row = self._row(h, x, a)
+        # states that are not revealed have any number
+        row = xp.clip(self._row(h, x, a), 0, len(self.starts) - 2)
         place = xp.asarray(self.starts)[row][..., None] + np.arange(self.longest)
         inside = place < xp.asarray(self.starts)[row + 1][..., None]
         columns = xp.asarray(self.columns)[xp.minimum(place, len(self.columns) - 1)]
@@ -419,6 +420,12 @@ def absorbing(table: Sparse, ends: Array) -> Sparse:
     )
 
 
+def as_dense(table: Any, subject: str) -> Array:
+    """A table as an array; raises an error that names ``subject`` if it does not fit in memory."""
+    dense: Array = table.dense(subject) if isinstance(table, Sparse) else table
+    return dense
+
+
 def stored(table: Any) -> int:
     """The number of numbers that a table stores."""
     kept = table.values if isinstance(table, Sparse) else table
@@ -432,7 +439,8 @@ def is_sparse(entries: int, size: int) -> bool:
 
 def _pattern(columns: Array, number: Array, shape: Any) -> Pattern:
     starts = np.concatenate([[0], np.cumsum(number)]).astype(np.int64)
-    return Pattern(np.ascontiguousarray(columns, np.int64), starts, tuple(map(int, shape)))
+    steps, X, A, Z = map(int, shape)
+    return Pattern(np.ascontiguousarray(columns, np.int64), starts, (steps, X, A, Z))
 
 
 def _summed(values: Array, group: Array, size: int) -> Array:

@@ -170,9 +170,11 @@ def _table_reward(pomdp: POMDP, h: Array | int, x: Array, y: Array, a: Array) ->
 def _table_laws(pomdp: POMDP) -> Laws:
     return Laws(
         lambda: _Row(pomdp.initial, ()),
-        lambda x, a, h: _SparseRow(pomdp.transition, (h, x, a))
-        if isinstance(pomdp.transition, Sparse)
-        else _Row(pomdp.transition, (_step(pomdp.transition, h), x, a)),
+        lambda x, a, h: (
+            _SparseRow(pomdp.transition, (h, x, a))
+            if isinstance(pomdp.transition, Sparse)
+            else _Row(pomdp.transition, (_step(pomdp.transition, h), x, a))
+        ),
         lambda x, a, h: _Row(
             pomdp.emission,
             (_step(pomdp.emission, h), a if pomdp.emission.shape[-3] > 1 else 0, x),

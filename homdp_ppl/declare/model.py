@@ -66,6 +66,8 @@ from homdp_ppl.precision import Array, in_x64, to_numpy, x64
 
 __all__ = ["HOMDP", "World"]
 
+LARGE = 100_000  # numbers in the tables of a known model that are not worth compiling
+
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -457,9 +459,7 @@ class HOMDP:
         """Validate episodes; steps that the declaration excludes raise :class:`DataError`."""
         batch = Episodes.of(episodes, self)
         if self._structure is not None:
-            problems = excluded_problems(
-                batch, self._structure.support, self.form, self.spaces
-            )
+            problems = excluded_problems(batch, self._structure.support, self.form, self.spaces)
             problems += revealed_problems(self, batch)
             if problems:
                 raise DataError(f"{self.name}.{asked}", problems)
@@ -488,6 +488,10 @@ class HOMDP:
 
     @property
     def _compiled(self) -> Callable[[dict[str, Array]], tuple[Planned, dict[str, Array]]]:
+        if self._structure is not None and not self.sites:
+            numbers = sum(np.size(table) for table in self.structure.reference)
+            if numbers > LARGE:  # compilation would compute all tables, slowly
+                return self._evaluate
         return self.cache.get("evaluate", lambda: jax.jit(self._evaluate))
 
     def _evaluate(self, values: Mapping[str, Array]) -> tuple[Planned, dict[str, Array]]:

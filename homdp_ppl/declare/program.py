@@ -18,6 +18,7 @@ program is the reference; rollouts and count likelihoods are faster implementati
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -126,7 +127,7 @@ def unrolled_program(
         with numpyro.plate("episodes", episodes, dim=-1):
             node: Array = jnp.zeros((), int)
             action: Array = jnp.array(len(spaces.actions))
-            rows = jnp.broadcast_to(tables.initial, (episodes, len(spaces.states)))
+            rows: Any = jnp.broadcast_to(tables.initial, (episodes, len(spaces.states)))
             for h in range(1, length + 1):
                 state = numpyro.sample(f"x[{h}]", dist.Categorical(probs=rows))
                 shows = tables.emission[form.emission_index(h - 1, action, state)]

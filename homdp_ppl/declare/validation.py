@@ -278,8 +278,10 @@ def declared_pattern(function: Callable[[], Any], spaces: Spaces) -> Pattern | N
 
     try:
         abstract_run(run)
-    except (*TRACER_ERRORS, ValueError, AssertionError, NotImplementedError, MemoryError):
+    except tuple(TRACER_ERRORS):
         return None  # inspect_program reports it
+    except (ValueError, AssertionError, NotImplementedError):
+        return None
     return found[0] if found else None
 
 
