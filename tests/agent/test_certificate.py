@@ -105,7 +105,7 @@ def test_refusals():
     agent = Agent(WORLD.homdp, explorers.greedy(), particle_tree(simulations=20, particles=20))
     with raises(PolicyError, "policy") as caught:
         agent.certificate()
-    assert "search" in str(caught.value)
+    assert "bounded_search" in caught.value.problems[0].remedy
     agent = Agent(WORLD.homdp, explorers.greedy(), TREE)
     with raises(ParameterError, "delta"):
         agent.certificate(delta=0.0)
