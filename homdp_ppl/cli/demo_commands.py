@@ -31,7 +31,7 @@ COMPARE = """\
 1. A rule with a guarantee that is also good
 
 A lock opens only if the right actions follow each other. `tight` and `anytime` have a proof that
-they are optimistic; `quantile_backup` has none. `anytime` keeps the proof at a fraction of the regret."""
+they are optimistic; `quantile_backup` has none. `anytime` loses much less than `tight`."""
 CERTIFY = """\
 2. A certificate says when to stop
 
@@ -52,7 +52,8 @@ class Server:
 
     def ask(self, what: str, **arguments: Any) -> dict[str, Any]:
         """Send one request; returns the answer."""
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.write(json.dumps({"do": what, **arguments}) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
@@ -90,7 +91,7 @@ def _run(console: Console, *words: str) -> None:
 
 
 def _unused(path: Path) -> Path:
-    """This path, or the first one with a number that does not exist: agents are kept."""
+    """The path itself, or the first one with a number that does not exist: agents are kept."""
     found, number = path, 1
     while found.exists():
         number += 1

@@ -76,7 +76,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _demo(commands: Any) -> None:
-    more = "Compares rules, stops with a certificate, and kills an agent in the middle of an episode."
+    more = "Compares rules, stops with a certificate, kills an agent in the middle of an episode."
     parser = add_command(commands, "demo", "take a tour in about a minute", more)
     parser.add_argument(
         "--out", metavar="DIR", default="demo", help="directory for the results (default demo)"
