@@ -119,10 +119,10 @@ def _survive(clinic: Path, console: Console) -> None:
                 states.append(_draw(generator, world.pomdp.moves(h)[states[-1], action]))
             server.ask("reveal", id=name, states=[spaces.states[state] for state in states])
         say(console, f"{PLAYED} episodes played; their states were revealed afterwards")
-        name, heard = f"episode {PLAYED + 1}", spaces.observations[0]
+        name, growl = f"episode {PLAYED + 1}", spaces.observations[0]
         server.ask("begin", id=name)
-        first = server.ask("act", id=name, observation=heard, step=1)["action"]
-        say(console, f"{name}: after {heard!r}, the agent says {first!r}")
+        first = server.ask("act", id=name, observation=growl, step=1)["action"]
+        say(console, f"{name}: after {growl!r}, the agent says {first!r}")
         server.kill()
         say(console, "killed the process in the middle of this episode (SIGKILL)")
     with ExitStack() as stack:
@@ -130,10 +130,10 @@ def _survive(clinic: Path, console: Console) -> None:
         stack.callback(server.kill)
         status = server.ask("status")
         say(console, f"started it again: {status['revealed']} episodes known, one open")
-        again = server.ask("act", id=name, observation=heard, step=1)["action"]
-        second = server.ask("act", id=name, observation=heard, step=2)["action"]
+        again = server.ask("act", id=name, observation=growl, step=1)["action"]
+        second = server.ask("act", id=name, observation=growl, step=2)["action"]
         say(console, f"{name}: the same question has the same answer, {again!r}")
-        say(console, f"{name}: after another {heard!r}, it says {second!r}")
+        say(console, f"{name}: after another {growl!r}, it says {second!r}")
 
 
 def _draw(generator: np.random.Generator, row: Any) -> int:
