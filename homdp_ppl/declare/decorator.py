@@ -265,7 +265,8 @@ def declare(
     ``named`` has the names or numbers of states, observations and actions.
     """
     name = getattr(function, "__name__", "homdp")
-    spaces, problems = check_spaces(*named, horizon, terminal)
+    states, observations, actions = named
+    spaces, problems = check_spaces(states, observations, actions, horizon, terminal)
     misused = check_program(function)
     too_large = [] if spaces is None else declared_size_problems(spaces)
     if spaces is None or misused or too_large:
