@@ -25,7 +25,7 @@ from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, ParameterError
-from homdp_ppl.explorers.anytime import promised
+from homdp_ppl.explorers.anytime import optimistic_proposal
 from homdp_ppl.learning.checks import check_plan
 from homdp_ppl.learning.planning import Planner, plan_allowed
 from homdp_ppl.offline.belief import drawn_models
@@ -181,7 +181,7 @@ def belief_of(homdp: HOMDP, log: Played, subject: str) -> Posterior:
 
 def plan_bonuses(homdp: HOMDP, sets: Sets, planner: Planner) -> Plan:
     """:func:`bonus_plan` for given sets."""
-    proposal = promised(sets, value_ranges(sets))
+    proposal = optimistic_proposal(sets, value_ranges(sets))
     assert isinstance(proposal.models, POMDP)
     bonus = proposal.models.reward[0] - sets.reward.high
     model = sets.centre._replace(reward=sets.reward.low - bonus)
