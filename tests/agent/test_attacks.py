@@ -248,7 +248,7 @@ def test_forged_counts(copy, visits):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_forged_promises(copy, value):
+def test_forged_optimistic_values(copy, value):
     """An agent never records these values, and comparisons with them would be silent."""
     fact = {"event": "begin", "id": "new", "decision": 7, "made": {**MADE, "optimistic": value}}
     forge(copy, fact, arrays={"visits": VISITS})
