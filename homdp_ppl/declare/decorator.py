@@ -139,13 +139,12 @@ def homdp(
             [Problem("arguments", f"a {type(program).__name__}", "keyword arguments only", remedy)],
         )
 
+    named = states, observations, actions
     given = Given(reward, cost, reward_range, rewards_recorded)
 
     def declared(function: Callable[[], Kernels]) -> HOMDP:
         try:
-            model = declare(
-                function, states, observations, actions, horizon, given, terminal, reveal_unit
-            )
+            model = declare(function, named, horizon, given, terminal, reveal_unit)
         except DeclarationError as error:
             wrong = allowed_problems(allowed)
             if not wrong:
@@ -249,22 +248,24 @@ def tabular(
         else shapes["O"][-1]
     )
     sizes = ((X, states), (Y, observations), (A, actions))
-    words = [size if named is None else named for size, named in sizes]
-    return declare(program, words[0], words[1], words[2], horizon, given, terminal)
+    named = [size if names is None else names for size, names in sizes]
+    return declare(program, named, horizon, given, terminal)
 
 
 def declare(
     function: Callable[[], Kernels],
-    states: Any,
-    observations: Any,
-    actions: Any,
+    named: Sequence[Any],
     horizon: Any,
     given: Given,
     terminal: Any = (),
     reveal_unit: Any = "step",
 ) -> HOMDP:
-    """Make a HOMDP from the arguments of a declaration; all problems are reported together."""
+    """Make a HOMDP from the arguments of a declaration; all problems are reported together.
+
+    ``named`` has the names or numbers of states, observations and actions.
+    """
     name = getattr(function, "__name__", "homdp")
+    states, observations, actions = named
     spaces, problems = check_spaces(states, observations, actions, horizon, terminal)
     misused = check_program(function)
     too_large = [] if spaces is None else declared_size_problems(spaces)
