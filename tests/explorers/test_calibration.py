@@ -19,7 +19,7 @@ from homdp_ppl import POMDP, Counts, Kernels, explorers, homdp, posterior, tabul
 from homdp_ppl.confidence import confidence_sets, value_ranges
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.explorers import State
-from homdp_ppl.explorers.anytime import promised
+from homdp_ppl.explorers.anytime import optimistic_proposal
 from homdp_ppl.explorers.explorer import upper_value
 from homdp_ppl.learning.planning import TablePlanning, choose_candidate
 from homdp_ppl.planners import remaining_steps
@@ -207,7 +207,7 @@ def narrow(key, state):
     sets = confidence_sets(state.homdp, state.counts, DELTA)
     up, down = (Tables(*(0.1 * part for part in side)) for side in (sets.up, sets.down))
     sets = sets._replace(up=up, down=down)
-    return promised(sets, value_ranges(sets))
+    return optimistic_proposal(sets, value_ranges(sets))
 
 
 def test_anytime_is_optimistic_in_all_rounds_often_enough():
