@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from homdp_ppl.core.checked import checked
+from homdp_ppl.core.moves import expect
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.core.sparse import Sparse
@@ -58,7 +59,7 @@ def blind_policies(pomdp: POMDP) -> Array:
         else:
             later = shows.sum(-1) * alpha[h + 1]
         if sparse:
-            onward = pomdp.expect(np.broadcast_to(later, (pomdp.sizes[2], later.shape[1])), h).T
+            onward = expect(pomdp, np.broadcast_to(later, (pomdp.sizes[2], later.shape[1])), h).T
         else:
             onward = (moves[h if len(moves) > 1 else 0] @ later[:, :, None])[:, :, 0]
         alpha[h] += onward[:, None] if split else onward

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from homdp_ppl.core.moves import matrix
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.sparse import Sparse
 from homdp_ppl.evaluation.relaxations import fast_informed_bound
@@ -123,11 +124,10 @@ def compressed(pomdp: POMDP) -> list[Model]:
 def _rows_of(pomdp: POMDP, h: int) -> tuple[Array, Array, Array]:
     """The non-zero entries of T_h by rows: the start of each row, next states, probabilities."""
     if isinstance(pomdp.transition, Sparse):
-        matrix = pomdp.transition.matrix(h).copy()
-        matrix.eliminate_zeros()  # stored zeros are no possible transitions
-        indices = (matrix.indptr, matrix.indices)
-        rows, columns = (part.astype(np.int64) for part in indices)
-        return rows, columns, matrix.data
+        stored = matrix(pomdp, h).copy()
+        stored.eliminate_zeros()  # stored zeros are no possible transitions
+        rows, columns = (part.astype(np.int64) for part in (stored.indptr, stored.indices))
+        return rows, columns, stored.data
     X, _, A = pomdp.sizes
     table = pomdp.moves(h).reshape(X * A, X)
     rows = np.concatenate([[0], np.cumsum(np.count_nonzero(table, axis=1))])

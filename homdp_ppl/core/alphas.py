@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
+from homdp_ppl.core.moves import matrix
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.errors import PlanningError, PolicyError, Problem
@@ -83,7 +84,7 @@ def alphas_of(policy: GraphPolicy, pomdp: POMDP, by_step: list[Array] | None = N
     for h in reversed(range(pomdp.horizon)):
         here = by_step[h]
         if h + 1 < pomdp.horizon and (not moves or len(pomdp.transition) > 1):
-            moves = [pomdp.matrix(h, a) for a in range(A)]
+            moves = [matrix(pomdp, h, a) for a in range(A)]
         alpha = _rewards(policy.probabilities[here], pomdp, h)  # (N, X) or (N, Y, X)
         if h + 1 < pomdp.horizon:
             later, following = by_step[h + 1], alphas[h + 1]

@@ -18,11 +18,11 @@ from homdp_ppl.core.clue_building import hindsight_counts, zero_counts
 from homdp_ppl.core.episode import Episode, missing_value
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.form import Form
+from homdp_ppl.core.pattern import Pattern
 from homdp_ppl.core.policy import range_problems
 from homdp_ppl.core.pomdp_validation import spaces_of
 from homdp_ppl.core.reward_counts import RewardCounts
 from homdp_ppl.core.spaces import HasTables
-from homdp_ppl.core.sparse import Pattern
 from homdp_ppl.errors import DataError, Problem, shown
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array

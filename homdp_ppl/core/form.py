@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from homdp_ppl.core.hindsight_form import HindsightForm
+from homdp_ppl.core.pattern import Pattern
 from homdp_ppl.core.reward_form import RewardForm
-from homdp_ppl.core.sparse import Pattern, Sparse
+from homdp_ppl.core.sparse import Sparse, values_of
 from homdp_ppl.precision import Array, namespace
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ class Form(NamedTuple):
         """Both tables in this form, from the full ranks of a POMDP: the inverse of :meth:`full`."""
         shows = _short_emission(emission, len(self.emission))
         if self.pattern is not None:
-            return self.pattern.pad(self.pattern.values_of(transition)), shows
+            return self.pattern.pad(values_of(transition, self.pattern)), shows
         return transition if self.moves_by_step else transition[..., 0, :, :, :], shows
 
 

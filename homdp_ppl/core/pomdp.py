@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.core.form import Form, form_of_tables
+from homdp_ppl.core.moves import expect, sparse_onward
 from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.pomdp_shapes import (
     SHORT_FORMS,
@@ -22,10 +23,8 @@ from homdp_ppl.core.pomdp_shapes import (
     fit_problems,
     full_tables,
 )
-from homdp_ppl.core.randomness import choose
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.core.sparse import Sparse, as_dense
-from homdp_ppl.core.sparsity import sparse_if_large
 from homdp_ppl.errors import PlanningError, Problem, shown
 from homdp_ppl.precision import Array, namespace
 
@@ -178,30 +177,6 @@ class POMDP(_Fields):
         """The model with transitions as an array; PlanningError if it exceeds the memory budget."""
         return self._replace(transition=as_dense(self.transition, "POMDP.dense"))
 
-    def matrix(self, h: int, a: int | None = None) -> Any:
-        """T_h as a matrix for products: (X, X) for one action, (X A, X) for all actions.
-
-        It is an array of NumPy or scipy.sparse, whichever makes products faster.
-        """
-        check_index("step", h, self.horizon)
-        if isinstance(self.transition, Sparse):
-            return self.transition.matrix(h, a)
-        moves = self.moves(h)
-        return sparse_if_large(moves.reshape(-1, len(moves)) if a is None else moves[:, a])
-
-    def expect(self, v: Array, h: Any) -> Array:
-        """sum_x' T_h(x' | x, a) v(x'), (X, A), of values (X,), or (A, X) by action."""
-        if isinstance(self.transition, Sparse):
-            return self.transition.expect(v, h)
-        moves = self.moves(h)
-        return moves @ v if v.ndim == 1 else namespace(self, v).einsum("xaz,az->xa", moves, v)
-
-    def draw_next(self, h: Any, x: Any, a: Any, uniform: Any) -> Any:
-        """The next state after action a in state x, at a uniform number in [0, 1)."""
-        if isinstance(self.transition, Sparse):
-            return self.transition.draw(h, x, a, uniform)
-        return choose(self.moves(h)[x, a], uniform)
-
     def shows(self, h: Any, a: Any = None) -> Array:
         """O_h(y | x, a) after the previous action a, (X, Y); a is None before the first action."""
         check_index("step", h, self.horizon)
@@ -270,10 +245,10 @@ class POMDP(_Fields):
         if isinstance(self.transition, Sparse):
             check_index("step", h, self.horizon)
             if a is None or isinstance(a, slice):
-                every = self.transition.onward(b, None, h)
+                every = sparse_onward(self.transition, b, None, h)
                 return every if a is None else every[..., a, :]
             check_index("action", a, A)
-            return self.transition.onward(b, a, h)
+            return sparse_onward(self.transition, b, a, h)
         moves = self.moves(h)
         if a is None or isinstance(a, slice):
             some = moves if a is None else moves[:, a]
@@ -305,10 +280,10 @@ class POMDP(_Fields):
             raise PlanningError("backup", [Problem("v", shown(v, 80), expected)])
         if v.ndim == 1:
             check_index("step", h, self.horizon)
-            return self.expect(v, h)
+            return expect(self, v, h)
         check_index("step", h, self.horizon - 1)
         seen = (namespace(self, v).swapaxes(self.shows_after(h + 1), -1, -2) * v).sum(1)  # (A, X)
-        return self.expect(seen, h)
+        return expect(self, seen, h)
 
     def with_bonus(self, bonus: Array) -> POMDP:
         """The model with a bonus added to its rewards, (H, X, A), or (X, A) for every step.

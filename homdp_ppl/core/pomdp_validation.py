@@ -15,7 +15,7 @@ from homdp_ppl.core.pomdp import POMDP, numbered_spaces
 from homdp_ppl.core.pomdp_shapes import FULL, fit_problems, full_axes, full_shape, shape_remedy
 from homdp_ppl.core.probabilities import FLOAT32, row_problems
 from homdp_ppl.core.spaces import NO_TABLES, Spaces
-from homdp_ppl.core.sparse import Sparse, as_dense
+from homdp_ppl.core.sparse import Sparse, as_dense, row_sums
 from homdp_ppl.errors import DataError, PlanningError, Problem, shown
 from homdp_ppl.precision import Array
 
@@ -273,7 +273,7 @@ def _probable(table: Any) -> bool:
     """Whether all rows are probabilities; False if there is any NaN."""
     low, high = 1 - FLOAT32, 1 + FLOAT32
     if isinstance(table, Sparse):
-        sums, values = table.sums(), np.asarray(table.values)
+        sums, values = row_sums(table), np.asarray(table.values)
         return bool(values.min() >= 0 and sums.min() >= low and sums.max() <= high)
     if table.size <= SMALL:
         negative = min(table.ravel().tolist()) < 0  # misses NaN, which the sums do not

@@ -8,7 +8,7 @@ import numpy as np
 
 from homdp_ppl.core.hindsight_form import HINDSIGHT, LABEL, LAST
 from homdp_ppl.core.spaces import Spaces, kernel_of, names_of
-from homdp_ppl.core.sparse import Sparse
+from homdp_ppl.core.sparse import Sparse, row_sums
 from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array
 
@@ -104,7 +104,7 @@ def row_problems(where: str, table: Array | Sparse, spaces: Spaces) -> list[Prob
 def _sparse_problems(where: str, table: Sparse, spaces: Spaces) -> list[Problem]:
     """Report the invalid rows of a sparse table, each of them as a dense row."""
     pattern, problems = table.pattern, list[Problem]()
-    sums, values = table.sums().ravel(), np.asarray(table.values)
+    sums, values = row_sums(table).ravel(), np.asarray(table.values)
     wrong = ~(np.abs(sums - 1) <= ROW_TOLERANCE)
     wrong[pattern.rows[~(values >= 0)]] = True
     for row in np.flatnonzero(wrong)[:LISTED_ROWS]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from typing import Any, TypeAlias, final
 
 import jax
@@ -18,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from homdp_ppl.core.numbers import as_numbers
-from homdp_ppl.core.randomness import choose
+from homdp_ppl.core.pattern import Pattern
 from homdp_ppl.errors import PlanningError, Problem, shown
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array, namespace
@@ -26,110 +25,6 @@ from homdp_ppl.precision import Array, namespace
 SHARE, LARGE = 0.2, 1_000_000  # larger tables with a smaller share of non-zeros become sparse
 AXES = "(X, A, K) or (H, X, A, K): the next states of each row, -1 for none"
 Matrix: TypeAlias = Any  # scipy.sparse.csr_array
-
-
-@final
-@dataclass(frozen=True, eq=False, repr=False)
-class Pattern:
-    """The places of the stored entries of a table (H or 1, X, A, X), in order.
-
-    Patterns compare and hash by their entries.
-    """
-
-    columns: Array  # (N,)  the next state of each entry, increasing in each row
-    starts: Array  # (rows + 1,)  the first entry of each row; rows are (step, x, a), flat
-    shape: tuple[int, int, int, int]
-
-    @cached_property
-    def rows(self) -> Array:
-        """The flat row of each entry, (N,)."""
-        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
-
-    @cached_property
-    def longest(self) -> int:
-        """The largest number of entries of a row."""
-        return int(np.diff(self.starts).max())
-
-    @cached_property
-    def digest(self) -> str:
-        """A digest of the places."""
-        parts = (self.columns.tobytes(), self.starts.tobytes(), repr(self.shape).encode())
-        return sha256(b"".join(parts)).hexdigest()
-
-    @cached_property
-    def slots(self) -> Array:
-        """The place of each entry in a table that is padded to the longest row, (N,)."""
-        within = np.arange(len(self.columns)) - self.starts[self.rows]
-        return self.rows * self.longest + within
-
-    @property
-    def padded(self) -> tuple[int, ...]:
-        """The shape of a padded table: (X, A, longest), with a step axis if there are steps."""
-        shape = (*self.shape[:3], self.longest)
-        return shape if shape[0] > 1 else shape[1:]
-
-    def pad(self, values: Array) -> Array:
-        """The values of the entries (..., N) as a padded table; can be traced."""
-        flat = (*values.shape[:-1], (len(self.starts) - 1) * self.longest)
-        if namespace(values) is np:
-            table: Any = np.zeros(flat, values.dtype)
-            table[..., self.slots] = values
-        else:
-            table = jnp.zeros(flat, values.dtype).at[..., self.slots].set(values)
-        return table.reshape(*values.shape[:-1], *self.padded)
-
-    def entries(self, table: Array) -> Array:
-        """The values (..., N) of the entries of a padded table; the inverse of :meth:`pad`."""
-        batch = table.shape[: table.ndim - len(self.padded)]
-        return table.reshape(*batch, -1)[..., self.slots]
-
-    def values_of(self, table: Any) -> Array:
-        """The values (..., N) of the entries in a table of full shape, sparse or dense."""
-        if isinstance(table, Sparse) and table.pattern == self:
-            return table.values
-        X = self.shape[3]
-        dense = table.dense() if isinstance(table, Sparse) else table
-        flat = dense.reshape(*dense.shape[:-4], -1)
-        return flat[..., self.rows * X + self.columns]
-
-    def following(self, index: Sequence[int]) -> list[int]:
-        """The index of an entry of a padded table, with its next state instead of its place."""
-        *row, place = map(int, index)
-        first = self.starts[np.ravel_multi_index(row, self.padded[:-1])]
-        return [*row, int(self.columns[first + place])]
-
-    def dense_rows(self, table: Array, h: Any, x: Any, a: Any) -> Array:
-        """Rows of a padded table as probabilities of all states, (..., X); can be traced."""
-        row = self._row(h, x, a)
-        starts, columns = jnp.asarray(self.starts), jnp.asarray(self.columns)
-        place = starts[row][..., None] + np.arange(self.longest)
-        place = jnp.minimum(place, len(self.columns) - 1)
-        chances = jnp.reshape(table, (-1, self.longest))[row]  # zero beyond the end of a row
-        rows = jnp.zeros((chances.size // self.longest, self.shape[3]), chances.dtype)
-        index = np.arange(len(rows))[:, None], columns[place].reshape(-1, self.longest)
-        rows = rows.at[index].add(chances.reshape(-1, self.longest))
-        return rows.reshape(*chances.shape[:-1], -1)
-
-    def slot(self, h: Any, x: Any, a: Any, following: Any) -> Array:
-        """The place of next states in their padded rows; ``longest`` if they are not stored."""
-        xp = namespace(h, x, a, following)
-        # states that are not revealed have any number
-        row = xp.clip(self._row(h, x, a), 0, len(self.starts) - 2)
-        place = xp.asarray(self.starts)[row][..., None] + np.arange(self.longest)
-        inside = place < xp.asarray(self.starts)[row + 1][..., None]
-        columns = xp.asarray(self.columns)[xp.minimum(place, len(self.columns) - 1)]
-        found = inside & (columns == xp.asarray(following)[..., None])
-        return xp.where(found.any(-1), found.argmax(-1), self.longest)
-
-    def _row(self, h: Any, x: Any, a: Any) -> Any:
-        steps, X, A, _ = self.shape
-        return ((h if steps > 1 else 0) * X + x) * A + a
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Pattern) and (self is other or self.digest == other.digest)
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
 
 
 @final
@@ -180,34 +75,27 @@ class Sparse:
             next state of a row are added, and those of -1 are ignored.
         """
         table, problems = as_numbers("probabilities", probabilities, f"shape {AXES}")
-        places = np.asarray(columns)
-        fits = places.ndim in (3, 4) and places.dtype.kind in "iu" and 0 not in places.shape
-        if not fits:
-            problems = [Problem("columns", shown(columns, 80), f"integers of shape {AXES}")]
+        given, wrong = as_numbers("columns", columns, f"shape {AXES}")
+        known = given is not None and not isinstance(given, jax.core.Tracer)
+        places = np.asarray(given) if known else np.zeros(0)
+        whole = places.ndim in (3, 4) and 0 not in places.shape and (places % 1 == 0).all()
+        if wrong or not whole:
+            problems = wrong or [
+                Problem("columns", shown(columns, 80), f"integers of shape {AXES}")
+            ]
         elif table is not None and table.shape != places.shape:
             got = f"shape {table.shape}"
-            problems = [Problem("probabilities", got, f"shape {places.shape}, as the columns")]
+            problems += [Problem("probabilities", got, f"shape {places.shape}, as the columns")]
         elif places.max() >= places.shape[-3] or places.min() < -1:
             states = f"states in 0..{places.shape[-3] - 1}, or -1 for none"
             problems = [Problem("columns", f"{places.min()}..{places.max()}", states)]
         if table is None or problems:
             raise PlanningError("Sparse.rows", problems)
-        places = places[(None,) * (4 - places.ndim)]
+        places = places[(None,) * (4 - places.ndim)].astype(np.int64)
         row = np.repeat(np.arange(np.prod(places.shape[:3])), places.shape[3])
         kept = np.flatnonzero(places.ravel() >= 0)
         shape = (*places.shape[:3], places.shape[1])
-        return cls.of_entries(row[kept], places.ravel()[kept], table.reshape(-1)[kept], shape)
-
-    @classmethod
-    def of_entries(cls, row: Array, column: Array, values: Array, shape: Any) -> Sparse:
-        """A table of a full shape from entries in any order; duplicates are added.
-
-        Rows are numbered by step, state and action. Values may be traced.
-        """
-        steps, X, A, _ = shape
-        key, group = np.unique(np.asarray(row) * X + column, return_inverse=True)
-        number = np.bincount(key // X, minlength=steps * X * A)
-        return cls(_summed(values, group, len(key)), _pattern(key % X, number, shape))
+        return of_entries(row[kept], places.ravel()[kept], table.reshape(-1)[kept], shape)
 
     @classmethod
     def of(cls, table: Any) -> Sparse:
@@ -303,91 +191,22 @@ class Sparse:
         """T_h of each step as a matrix of scipy.sparse with one row per state and action."""
         steps, X, A, _ = self.pattern.shape
         ends = self.pattern.starts[:: X * A]
-        return [
-            sparse.csr_array(
-                (
-                    np.asarray(self.values)[ends[h] : ends[h + 1]],
-                    self.pattern.columns[ends[h] : ends[h + 1]],
-                    self.pattern.starts[h * X * A : (h + 1) * X * A + 1] - ends[h],
-                ),
-                shape=(X * A, X),
+        values, columns, starts = np.asarray(self.values), self.pattern.columns, self.pattern.starts
+        parts = [
+            (
+                values[ends[h] : ends[h + 1]],
+                columns[ends[h] : ends[h + 1]],
+                starts[h * X * A : (h + 1) * X * A + 1] - ends[h],
             )
             for h in range(steps)
         ]
+        return [sparse.csr_array(part, shape=(X * A, X)) for part in parts]
 
     @cached_property
     def by_action(self) -> list[list[Matrix]]:
         """T_h(x'|x, a) of each step and action as matrices (X, X)."""
         A = self.pattern.shape[2]
         return [[matrix[a::A] for a in range(A)] for matrix in self.matrices]
-
-    def matrix(self, h: int, a: int | None = None) -> Matrix:
-        """T_h as a matrix of scipy.sparse: (X, X) for one action, (X A, X) for all actions."""
-        step = h if self.pattern.shape[0] > 1 else 0
-        return self.matrices[step] if a is None else self.by_action[step][a]
-
-    def onward(self, weights: Array, a: Any, h: Any) -> Array:
-        """sum_x b(x) T_h(x' | x, a) of weights (..., X), for all actions (..., A, X) if a is None.
-
-        Can be traced.
-        """
-        _, X, A, _ = self.pattern.shape
-        if namespace(self.values, weights, h) is np and not isinstance(a, jax.Array):
-            flat = np.reshape(weights, (-1, X))
-            chosen = range(A) if a is None else [int(a)]
-            parts = [np.asarray((self.matrix(h, k).T @ flat.T).T) for k in chosen]
-            onward: Any = np.stack(parts, axis=-2).reshape(*np.shape(weights)[:-1], len(parts), X)
-            return onward if a is None else onward[..., 0, :]
-        within, values = self._step(h)
-        state, action = within // A, within % A
-        columns = jnp.asarray(self.pattern.columns)
-        moved = jnp.asarray(weights)[..., state] * values
-        onward = jnp.zeros((*moved.shape[:-1], A, X), moved.dtype)
-        onward = onward.at[..., action, columns].add(moved)
-        return onward if a is None else onward[..., a, :]
-
-    def expect(self, v: Array, h: Any) -> Array:
-        """sum_x' T_h(x' | x, a) v(x'), (X, A), for v (X,), or (A, X) by action; can be traced."""
-        _, X, A, _ = self.pattern.shape
-        if namespace(self.values, v, h) is np:
-            if np.ndim(v) == 1:
-                return np.asarray(self.matrix(h) @ v).reshape(X, A)
-            return np.stack([self.matrix(h, a) @ v[a] for a in range(A)], axis=1)
-        within, values = self._step(h)
-        columns = jnp.asarray(self.pattern.columns)
-        ahead = v[columns] if v.ndim == 1 else v[within % A, columns]
-        return jnp.zeros(X * A, values.dtype).at[within].add(values * ahead).reshape(X, A)
-
-    def _step(self, h: Any) -> tuple[Array, Array]:
-        """The row (x, a) of each entry, and its value at step h, zero for other steps; traced."""
-        steps, X, A, _ = self.pattern.shape
-        rows, values = jnp.asarray(self.pattern.rows), jnp.asarray(self.values)
-        if steps == 1:
-            return rows, values
-        return rows % (X * A), jnp.where(rows // (X * A) == h, values, 0.0)
-
-    def row(self, h: Any, x: Any, a: Any) -> tuple[Array, Array]:
-        """The next states of one row and their probabilities, padded with zeros; can be traced."""
-        xp = namespace(self.values, h, x, a)
-        starts, row = xp.asarray(self.pattern.starts), self.pattern._row(h, x, a)
-        place = starts[row] + np.arange(self.pattern.longest)
-        inside = place < starts[row + 1]
-        place = xp.minimum(place, len(self.pattern.columns) - 1)
-        chances = xp.where(inside, xp.asarray(self.values)[place], 0.0)
-        return xp.asarray(self.pattern.columns)[place], chances
-
-    def draw(self, h: Any, x: Any, a: Any, uniform: Any) -> Any:
-        """The next state at a uniform number in [0, 1); can be traced."""
-        columns, chances = self.row(h, x, a)
-        return columns[choose(chances, uniform)]
-
-    def sums(self) -> Array:
-        """The sum of each row, (..., H or 1, X, A)."""
-        batch = self.values.shape[:-1]
-        flat = np.reshape(np.asarray(self.values), (-1, self.values.shape[-1]))
-        number = len(self.pattern.starts) - 1
-        sums = [np.bincount(self.pattern.rows, each, minlength=number) for each in flat]
-        return np.reshape(sums, (*batch, *self.pattern.shape[:3]))
 
     def tree_flatten(self) -> tuple[tuple[Array], Pattern]:
         """For JAX."""
@@ -405,6 +224,17 @@ class Sparse:
         return f"Sparse({sizes}, {len(self.pattern.columns):,} entries)"
 
 
+def of_entries(row: Array, column: Array, values: Array, shape: tuple[int, ...]) -> Sparse:
+    """A table of a full shape from entries in any order; duplicates are added.
+
+    Rows are numbered by step, state and action. Values may be traced.
+    """
+    steps, X, A, _ = shape
+    key, group = np.unique(np.asarray(row) * X + column, return_inverse=True)
+    number = np.bincount(key // X, minlength=steps * X * A)
+    return Sparse(_summed(values, group, len(key)), _pattern(key % X, number, shape))
+
+
 def absorbing(table: Sparse, ends: Array) -> Sparse:
     """The table with the given states (X,) of booleans absorbing; can be traced."""
     steps, X, A, _ = table.shape
@@ -412,12 +242,30 @@ def absorbing(table: Sparse, ends: Array) -> Sparse:
     kept = np.flatnonzero(~ends[pattern.rows // A % X])
     row = (np.arange(steps)[:, None, None] * X + states[:, None]) * A + np.arange(A)
     xp = namespace(table.values)
-    return Sparse.of_entries(
+    return of_entries(
         np.concatenate([pattern.rows[kept], row.ravel()]),
         np.concatenate([pattern.columns[kept], np.tile(np.repeat(states, A), steps)]),
         xp.concatenate([table.values[kept], xp.ones(row.size)]),
         table.shape,
     )
+
+
+def values_of(table: Any, pattern: Pattern) -> Array:
+    """The values (..., N) of the entries of a pattern in a table of full shape."""
+    if isinstance(table, Sparse) and table.pattern == pattern:
+        return table.values
+    dense = as_dense(table, "Sparse")
+    flat: Array = dense.reshape(*dense.shape[:-4], -1)
+    return flat[..., pattern.rows * pattern.shape[3] + pattern.columns]
+
+
+def row_sums(table: Sparse) -> Array:
+    """The sum of each row, (..., H or 1, X, A)."""
+    batch = table.values.shape[:-1]
+    flat = np.reshape(np.asarray(table.values), (-1, table.values.shape[-1]))
+    number = len(table.pattern.starts) - 1
+    sums = [np.bincount(table.pattern.rows, each, minlength=number) for each in flat]
+    return np.reshape(sums, (*batch, *table.pattern.shape[:3]))
 
 
 def as_dense(table: Any, subject: str) -> Array:

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 from numpyro.distributions import Distribution
 
 from homdp_ppl.core.allowed import Allowed
+from homdp_ppl.core.pattern import Pattern
 from homdp_ppl.core.spaces import Real
-from homdp_ppl.core.sparse import Pattern, Sparse
+from homdp_ppl.core.sparse import Sparse
 from homdp_ppl.declare.density_validation import play_trials, trial_problems, trials
 from homdp_ppl.declare.fingerprint import fingerprint, probe_digest
 from homdp_ppl.declare.hindsight_kernels import RevealUnit, refused_parts, unit_problems

@@ -18,6 +18,7 @@ from numpyro import handlers
 from numpyro.distributions import Distribution
 
 from homdp_ppl.core.cache import Cache
+from homdp_ppl.core.moves import sparse_row
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import choose
 from homdp_ppl.core.spaces import Real, Space, Spaces
@@ -216,7 +217,7 @@ class _SparseRow(Distribution):  # type: ignore[misc]
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012
 
     def __init__(self, table: Sparse, index: tuple[Array | int, ...]) -> None:
-        self.states, self.columns, self.chances = table.shape[-1], *table.row(*index)
+        self.states, self.columns, self.chances = table.shape[-1], *sparse_row(table, *index)
         super().__init__()
 
     @property

@@ -18,9 +18,10 @@ from numpyro.distributions import Distribution
 
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.numbers import masked_problems
+from homdp_ppl.core.pattern import Pattern
 from homdp_ppl.core.sensors import joint_table
 from homdp_ppl.core.spaces import Spaces, kernel_of, sensor_table
-from homdp_ppl.core.sparse import Pattern, Sparse, absorbing
+from homdp_ppl.core.sparse import Sparse, absorbing
 from homdp_ppl.declare.distributions import call_kernel, is_function, row
 from homdp_ppl.declare.hindsight_kernels import hindsight_tabulators
 from homdp_ppl.declare.reward_law import reward_table

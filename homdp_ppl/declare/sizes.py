@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from homdp_ppl.core.arguments import count_problems, is_count, refuse
+from homdp_ppl.core.pattern import Pattern
 from homdp_ppl.core.spaces import Real, Space, Spaces
-from homdp_ppl.core.sparse import Pattern
 from homdp_ppl.declare.probing import Site
 from homdp_ppl.errors import DeclarationError, Problem
 from homdp_ppl.memory import NUMBER, count, memory_problems

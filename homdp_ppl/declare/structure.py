@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from homdp_ppl.core.form import Form
+from homdp_ppl.core.pattern import Pattern
 from homdp_ppl.core.spaces import Spaces, kernel_of
-from homdp_ppl.core.sparse import Pattern
 from homdp_ppl.declare.conjugacy import find_conjugate
 from homdp_ppl.declare.fallbacks import Fallback, find_fallbacks, table_word
 from homdp_ppl.declare.kernels import SNAP, Planned, Tables, planned, snap_table

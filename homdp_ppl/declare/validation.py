@@ -15,10 +15,11 @@ from numpyro import handlers
 from numpyro.distributions import biject_to
 
 from homdp_ppl.core.arguments import is_count
+from homdp_ppl.core.pattern import Pattern
 from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.core.sensors import ENDED, Sensors
 from homdp_ppl.core.spaces import Real, Space, Spaces
-from homdp_ppl.core.sparse import Pattern, Sparse
+from homdp_ppl.core.sparse import Sparse
 from homdp_ppl.declare.distributions import TRACER_ERRORS, tracer_problem
 from homdp_ppl.declare.kernels import Kernels, pattern_of
 from homdp_ppl.declare.probing import Probe, Site

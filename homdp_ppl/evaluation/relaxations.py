@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from homdp_ppl.core.moves import expect, matrix
 from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
@@ -58,7 +59,7 @@ def qmdp(pomdp: POMDP) -> Array:
         shows, best = pomdp.shows_after(h + 1), Q[-1].max(-1)  # (A|1, X, Y); (X,) or (X, Y)
         # (A|1, X); the sums of rows are one, up to rounding
         later = shows.sum(-1) * best if best.ndim == 1 else (shows * best).sum(-1)
-        onward = pomdp.expect(later[0] if len(later) == 1 else later, h)
+        onward = expect(pomdp, later[0] if len(later) == 1 else later, h)
         Q.append(_plus(_rewards(pomdp, h), onward))
     return _in_units(pomdp, xp.stack(Q[::-1]))
 
@@ -90,7 +91,7 @@ def fast_informed_bound(pomdp: POMDP) -> Array:
         shows = pomdp.shows_after(h + 1)  # (A|1, X, Y)
         if not parts or len(pomdp.transition) > 1:
             each = [None] if len(shows) == 1 else range(A)
-            parts = [_chunks(pomdp.matrix(h, a), rows) for a in each]
+            parts = [_chunks(matrix(pomdp, h, a), rows) for a in each]
         later = (
             _informed(chunks, _products(Q[h + 1], shows[k]), A) for k, chunks in enumerate(parts)
         )

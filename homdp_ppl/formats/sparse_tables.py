@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from homdp_ppl.core.sparse import Sparse
+from homdp_ppl.core.sparse import Sparse, of_entries, row_sums
 from homdp_ppl.errors import HOMDPError, Problem
 from homdp_ppl.formats.tables import MAX_WRITTEN, PUBLISHED, Entry, Table, sum_problems
 from homdp_ppl.precision import Array
@@ -84,7 +84,7 @@ class SparseTable:
         last = kept[::-1][place]
         last = last[value[last] != 0]
         x, a = row[last] % X, row[last] // X
-        return Sparse.of_entries(x * A + a, column[last], value[last], (1, X, A, X))
+        return of_entries(x * A + a, column[last], value[last], (1, X, A, X))
 
 
 def sparse_distributions(
@@ -100,7 +100,7 @@ def sparse_distributions(
         The names of the actions and the states.
     """
     made = table.table()
-    sums = made.sums()[0]  # (X, A)
+    sums = row_sums(made)[0]  # (X, A)
     problems = sum_problems(table, sums.T, rows)
     off = (np.abs(sums - 1) > 1e-9) & (np.abs(sums - 1) <= PUBLISHED)
     scale = np.where(off, sums, 1.0).ravel()

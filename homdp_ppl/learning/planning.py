@@ -20,7 +20,7 @@ from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.probabilities import FLOAT32
 from homdp_ppl.core.spaces import Spaces
-from homdp_ppl.core.sparse import Sparse, as_dense
+from homdp_ppl.core.sparse import Sparse, as_dense, row_sums
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.rewards import Rewards
@@ -285,7 +285,7 @@ def check_numbers(explorer: Explorer, models: POMDP, support: Tables | None = No
 
 def _are_probabilities(table: Any) -> bool:
     rows = table.values if isinstance(table, Sparse) else np.asarray(table)
-    sums = table.sums() if isinstance(table, Sparse) else rows.sum(-1)
+    sums = row_sums(table) if isinstance(table, Sparse) else rows.sum(-1)
     return bool((rows >= 0).all() and (np.abs(sums - 1) <= FLOAT32).all())
 
 

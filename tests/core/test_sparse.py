@@ -25,6 +25,7 @@ from homdp_ppl import (
     uniform_policy,
     x64,
 )
+from homdp_ppl.core.moves import draw_next
 from homdp_ppl.core.sparse import absorbing
 from homdp_ppl.evaluation import fast_informed_bound, mdp_values, occupancy, qmdp
 from homdp_ppl.planners import auto, bounded_search, history_tree
@@ -169,7 +170,7 @@ def test_unreachable_states_have_no_mass():
     assert visits[1:, :5].sum() == 0
     np.testing.assert_allclose(visits.sum((1, 2)), 1.0)
     keys = np.linspace(0, 1, 50, endpoint=False)
-    drawn = {int(table.draw(0, x, a, u)) for x in range(40) for a in range(2) for u in keys}
+    drawn = {int(draw_next(model, 0, x, a, u)) for x in range(40) for a in range(2) for u in keys}
     assert min(drawn) >= 5
     # planted bug: padding of short rows that counts as an outcome reaches states below 5
     padded = Sparse.rows(np.maximum(columns, 0), np.full(columns.shape, 1 / 3))
