@@ -274,6 +274,17 @@ def as_dense(table: Any, subject: str) -> Array:
     return dense
 
 
+def chosen(table: Sparse) -> Any:
+    """The table as it is if it is large and most of its entries are zero, else as an array.
+
+    The array has no step axis if there is one step. Can be traced.
+    """
+    if is_sparse(len(table.pattern.columns), int(np.prod(table.pattern.shape, dtype=object))):
+        return table
+    dense = table.dense("Sparse")
+    return dense if len(dense) > 1 else dense[0]
+
+
 def stored(table: Any) -> int:
     """The number of numbers that a table stores."""
     kept = table.values if isinstance(table, Sparse) else table
