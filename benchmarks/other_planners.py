@@ -128,6 +128,8 @@ class PouctPolicy:
         belief = self._pomdp.initial * self._pomdp.shows(0)[:, seen[0]]
         for h, (a, y) in enumerate(zip(done, seen[1:], strict=True)):
             belief = self._pomdp.predict(belief, a, h) * self._pomdp.shows(h + 1, a)[:, y]
+        if not belief.any():  # an impossible history: the action does not matter
+            return np.eye(self._pomdp.sizes[2])[0]
         agent = self._agent(belief / belief.sum())
         random.seed(repr((self._seed, seen, done)))
         solver = self._module.POUCT(
