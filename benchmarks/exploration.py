@@ -3,6 +3,7 @@
     python benchmarks/exploration.py [--problems NAME ...] [--rules NAME ...]
                                      [--episodes 500 2000 10000] [--seeds 5]
                                      [--out FILE.jsonl]
+    python benchmarks/exploration.py --cost [--problems NAME ...]
 
 For every problem and rule: the mean regret, its ratio to that of `tight` (seed by seed, then the
 mean), the share of optimistic rounds, the last optimistic value minus the optimum (excess), the
@@ -10,6 +11,9 @@ last gap, and the width of the certificate of the last policy (upper bound of th
 lower bound of the value). With several numbers of episodes, rules that do not use the number run
 once, and the figures are those of the first episodes. In flat tables every row is unknown. The
 rules of the ablation are `anytime` without one of its parts.
+
+With `--cost`: processor time per episode in the compiled loop, `anytime` next to `quantile_backup`,
+in turns, and the smallest of several runs of each.
 """
 
 import argparse
@@ -143,7 +147,12 @@ def main():
     parser.add_argument("--episodes", type=int, nargs="+", default=[2000])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path, help="append one JSON line per problem and rule")
+    parser.add_argument("--cost", action="store_true", help="measure time instead")
     options = parser.parse_args()
+    if options.cost:
+        for problem in options.problems:
+            show_cost(problem)
+        return
     rows = []
     for problem in options.problems:
         world, regrets = PROBLEMS[problem](), {}
@@ -219,6 +228,22 @@ def show(rows, episodes):
             console.print(
                 f"{rule}: geometric mean of ratios on {len(ratios)} flat tables {mean:.3f}"
             )
+
+
+def show_cost(problem, episodes=2000, turns=5):
+    """Print the processor time per episode of two rules; the first turn compiles."""
+    world, rules = PROBLEMS[problem](), (explorers.anytime(), explorers.quantile_backup())
+    spent = np.empty((turns, len(rules)))
+    for turn, place in np.ndindex(spent.shape):
+        start = time.process_time()
+        learn(world, rules[place], history_tree(), episodes, turn, compiled=True, progress=False)
+        spent[turn, place] = 1e6 * (time.process_time() - start) / episodes
+    anytime, other = spent[1:].min(0)
+    print(
+        f"{problem}: anytime {anytime:.0f} microseconds per episode, quantile_backup {other:.0f}; "
+        f"ratio {anytime / other:.1f}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
