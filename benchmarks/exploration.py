@@ -7,7 +7,8 @@
 
 For every problem and rule: the mean regret, its ratio to that of `tight` (seed by seed, then the
 mean), the share of optimistic rounds, the last optimistic value minus the optimum (excess), the
-last gap, and the width of the certificate of the last policy (upper bound of the optimum minus
+last gap, the gap of the best policy in the model of relative frequencies with the same data
+(greedy), and the width of the certificate of the last policy (upper bound of the optimum minus
 lower bound of the value). With several numbers of episodes, rules that do not use the number run
 once, and the figures are those of the first episodes. In flat tables every row is unknown. The
 rules of the ablation are `anytime` without one of its parts.
@@ -26,8 +27,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from homdp_ppl import explorers, learn, models
-from homdp_ppl.confidence import Ranges, confidence_sets, value_ranges
+from homdp_ppl import evaluate, explorers, learn, models
+from homdp_ppl.confidence import Ranges, confidence_sets, empirical, value_ranges
 from homdp_ppl.confidence.parameter_rows import row_map
 from homdp_ppl.confidence.policies import policy_interval
 from homdp_ppl.core.optimism import Limits
@@ -196,8 +197,17 @@ def summarised(runs, mark):
         "excess": float(np.mean([run.optimistic[mark - 1] - run.optimum for run in runs])),
         "gap": float(np.mean([run.gaps[mark - 1] for run in runs])),
         "worst_gap": float(np.max([run.gaps[mark - 1] for run in runs])),
+        "gaps": [float(run.gaps[mark - 1]) for run in runs],
+        "greedy_gaps": [greedy_gap(run, mark) for run in runs],
         "certificate": float(np.mean(widths)),
     }
+
+
+def greedy_gap(run, mark):
+    """The gap of the best policy in the model of relative frequencies, with the data until then."""
+    model = run.task.model
+    plan = history_tree()(empirical(model, model.counts(run.episodes[:mark])))
+    return float(run.optimum - evaluate(plan.policy, run.task.world.pomdp))
 
 
 def certificate_width(run, mark):
@@ -214,9 +224,10 @@ def certificate_width(run, mark):
 
 def show(rows, episodes):
     """Print a table, and the geometric means of the ratios on flat tables."""
-    columns = ("regret", "error", "ratio", "optimistic", "excess", "gap", "certificate")
+    columns = ("regret", "error", "ratio", "optimistic", "excess", "gap", "greedy", "certificate")
     table = Table("problem", "rule", *columns, "ms per episode", title=f"{episodes:,} episodes")
     for row in rows:
+        row["greedy"] = np.mean(row["greedy_gaps"])
         numbers = [f"{row[name]:.3g}" for name in (*columns, "milliseconds")]
         table.add_row(row["problem"], row["rule"], *numbers)
     console = Console()
