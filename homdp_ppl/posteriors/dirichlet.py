@@ -318,7 +318,7 @@ class _Sums:
         zeros = namespace(flat).zeros((*flat.shape[:-1], self.groups))
         if isinstance(zeros, jax.Array):
             return zeros.at[..., self.label].add(terms)
-        np.add.at(zeros, (..., self.label), terms)
+        np.add.at(zeros.T, self.label, terms.T)
         return zeros
 
 
