@@ -70,7 +70,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
     from homdp_ppl.precision import x64
     from homdp_ppl.storage.atomic import StorageError
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "HOMDP",
