@@ -52,15 +52,22 @@ def doubled(model: HOMDP, bit: int) -> HOMDP:
     seen = Y - 1 if ends.any() else Y  # without the observation "ended"
 
     def function() -> Kernels:
-        kernels = model.function()
+        kernels: Any = model.function()
         initial, transition, emission = tabulate(kernels, spaces)[:3]
         moves = jnp.repeat(jnp.kron(transition, value), 2, axis=-3)
         shows: Any = jnp.repeat(emission[..., :seen], 2, axis=-2)
         shows = jnp.where(ends[:, None], 1 / seen, shows)
         if spaces.sensors:
-            shows = {name: jnp.repeat(kernels.emission[name], 2, axis=-2) for name in spaces.sensors}
-        pays = None if kernels.reward is None else lambda x, a: kernels.reward(x // 2, a)
-        return Kernels(jnp.kron(initial, value), moves, shows, reward=pays)
+            shows = {
+                name: jnp.repeat(kernels.emission[name], 2, axis=-2) for name in spaces.sensors
+            }
+        pays: Any = kernels.reward
+        return Kernels(
+            jnp.kron(initial, value),
+            moves,
+            shows,
+            reward=pays and (lambda x, a: pays(x // 2, a)),
+        )
 
     known = model.rewards.law is None
     return homdp(
