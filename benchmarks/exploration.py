@@ -19,8 +19,10 @@ in turns, and the smallest of several runs of each.
 
 import argparse
 import json
+import sys
 import time
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -39,11 +41,19 @@ from homdp_ppl.models.flat import flat_table
 from homdp_ppl.planners import history_tree
 from homdp_ppl.precision import namespace
 
+
+def carried_screening():
+    """Screening for a declaration that carries the last test in the state, with 18 states."""
+    sys.path.append(str(Path(__file__).parents[1]))
+    return import_module("tests.hand_encoded").screening(horizon=4, hierarchy=False)
+
+
 STRUCTURED = {
     "lock": lambda: models.load("lock"),
     "tiger": lambda: models.load("tiger"),
     "tiger_listen": lambda: models.load("tiger_listen", horizon=4),
     "screening": lambda: models.load("screening", horizon=4, hierarchy=False),
+    "carried_screening": carried_screening,
     "checkup": lambda: models.load("checkup", horizon=4),
     "meta_learning": lambda: models.load("meta_learning", horizon=4),
 }

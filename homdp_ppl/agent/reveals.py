@@ -139,5 +139,5 @@ def _episode_problems(
         return list(error.problems), []
     if not spaces.finite:
         return [], []
-    excluded = excluded_problems(episodes, homdp.structure.support, spaces)
+    excluded = excluded_problems(episodes, homdp.structure.support, homdp.form, spaces)
     return ([], excluded) if any(missing) or excluded else (recorded_problems(homdp, episodes), [])
