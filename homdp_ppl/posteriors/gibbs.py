@@ -1,8 +1,8 @@
 """Gibbs sampling for closed forms with gaps: hidden states given rows, then rows given all states.
 
 The hidden states of equal gaps are drawn together as counts, by forward filtering and backward
-sampling with multinomials. A sweep therefore costs the same for one gap and for a thousand equal
-ones.
+sampling with multinomials, and so are those of equal beginnings of gaps. A sweep therefore costs
+the same for one gap and for a thousand equal ones.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from numpyro import handlers
 from homdp_ppl.core.clue_building import occupied_tables
 from homdp_ppl.core.clues import Clues, likelihoods
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.evidence import Evidence, Gaps
+from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.forward import Rows, messages
+from homdp_ppl.core.gaps import Gaps, GapTree
 from homdp_ppl.core.hindsight_form import HINDSIGHT
 from homdp_ppl.core.reward_counts import RewardCounts
 from homdp_ppl.declare.clue_likelihood import densities
@@ -123,9 +124,8 @@ class _Sweeps:
     def next(self, entries: Array) -> Array:
         """One sweep: draw the hidden states of all gaps, then all rows."""
         tables = self._form.tables(entries)
-        gaps = self._evidence.gaps
-        clues = self._clues(entries)
-        counts = hidden_counts(self._generator, tables, self._homdp, gaps, clues)
+        tree, clues = self._evidence.tree, self._clues(entries)
+        counts = hidden_counts(self._generator, tables, self._homdp, tree, clues)
         known = self._evidence.counts
         return self._rows(np.stack([self._form.concentration(known + each) for each in counts]))
 
@@ -153,7 +153,7 @@ def hidden_counts(
     generator: np.random.Generator,
     tables: Any,
     homdp: HOMDP,
-    gaps: Gaps,
+    gaps: Gaps | GapTree,
     clues: Array | None = None,
 ) -> list[Counts]:
     """Draw the hidden states of all gaps given tables, and count their steps.
@@ -177,7 +177,8 @@ def hidden_counts(
     list of Counts
         One for each chain.
     """
-    hidden = hidden_tables(generator, tables, homdp, gaps, clues)
+    tree = gaps if isinstance(gaps, GapTree) else GapTree.of(gaps)
+    hidden = hidden_tables(generator, tables, homdp, tree, clues)
     listed: list[Counts] = []
     for k in range(len(hidden["initial"])):
         own: dict[str, Any] = {name: table[k] for name, table in hidden.items()}
@@ -189,14 +190,14 @@ def hidden_tables(
     generator: np.random.Generator,
     tables: Any,
     homdp: HOMDP,
-    gaps: Gaps,
+    tree: GapTree,
     clues: Array | None = None,
 ) -> dict[str, Array]:
     """As :func:`hidden_counts`, as tables with a leading axis of chains."""
-    counted = _Counted(homdp.form, len(tables.initial), gaps.clues)
-    if len(gaps.number):
+    counted = _Counted(homdp.form, len(tables.initial), tree.gaps.clues)
+    if len(tree.gaps.number):
         rows = Rows(tables.initial, tables.transition, tables.emission, homdp.form, clues)
-        _backward(generator, rows, gaps, counted, homdp.name)
+        _backward(generator, rows, tree, counted, homdp.name)
     return {**counted.tables, **counted.further()}
 
 
@@ -211,31 +212,57 @@ def as_counts(tables: dict[str, Array], form: Form) -> Counts:
 
 
 def _backward(
-    generator: np.random.Generator, rows: Rows, gaps: Gaps, counted: _Counted, name: str
+    generator: np.random.Generator, rows: Rows, tree: GapTree, counted: _Counted, name: str
 ) -> None:
-    """Sample backwards through all gaps; ``here`` has the number of gaps in each hidden state."""
-    found = messages(rows, gaps)
+    """Sample backwards through all gaps: ``at`` has the number of gaps in each hidden state."""
+    found, gaps = messages(rows, tree), tree.gaps
     if not np.isfinite(found.log_probability).all():
         raise impossible(name)
     chains = found.final.shape[1]
     number = np.repeat(gaps.number[:, None], chains, axis=1)
-    here = generator.multinomial(number, found.final)  # (S, chains, X)
-    counted.last(gaps, here)
-    for g in reversed(range(gaps.seen.shape[1])):
-        inside = gaps.length > g
-        at = here * inside[:, None, None]
-        counted.observation(gaps, g, at)
-        counted.clue(gaps, g, at)
+    ends = _split(generator, number, found.final)  # (S, chains, X)
+    counted.last(gaps, ends)
+    moved: Array = np.zeros((tree.size[-1], *ends.shape[1:]), dtype=np.int64)
+    for g in reversed(range(len(tree.size))):
+        part, parent = tree.level(g)
+        done = np.flatnonzero(gaps.length == g + 1)
+        at = moved + _gathered(ends[done], tree.leaf[done], tree.size[g])
+        counted.observation(part, g, at)
+        counted.clue(part, g, at)
         if g == 0:
-            counted.first(gaps, at)
+            counted.first(part, at)
             return
         s, c, after = np.nonzero(at)
-        weights = found.forward[g - 1, s, c] * rows.backward(gaps, g, s, (after, c))
-        before = generator.multinomial(at[s, c, after], weights / weights.sum(-1, keepdims=True))
-        counted.transition(gaps, g, s, c, after, before)
-        moved = np.zeros_like(here)
-        np.add.at(moved, (s, c), before)
-        here = np.where(inside[:, None, None], moved, here)
+        weights = found.forward[g - 1][parent[s], c] * rows.backward(part, g, s, (after, c))
+        before = _split(generator, at[s, c, after], weights)
+        counted.transition(part, g, s, c, after, before)
+        n = tree.size[g - 1]
+        moved = _gathered(before, parent[s] * chains + c, n * chains).reshape(n, *at.shape[1:])
+
+
+def _split(generator: np.random.Generator, number: Array, weights: Array) -> Array:
+    """Numbers divided at random among categories with given weights, (..., X).
+
+    Single draws are made by inversion, which is faster than multinomials.
+    """
+    counts = np.zeros(weights.shape, dtype=np.int64)
+    one, many = number == 1, number > 1
+    below = np.cumsum(weights[one], axis=-1)
+    points = below[:, -1] * (1 - generator.random(len(below)))  # above 0, at most the sum
+    chosen = np.zeros(below.shape, dtype=np.int64)
+    chosen[np.arange(len(below)), (below < points[:, None]).sum(-1)] = 1
+    counts[one] = chosen
+    shares = weights[many] / weights[many].sum(-1, keepdims=True)
+    counts[many] = generator.multinomial(number[many], shares)
+    return counts
+
+
+def _gathered(numbers: Array, place: Array, size: int) -> Array:
+    """The sums (size, ...) of the entries with each place along the first axis."""
+    width = int(np.prod(numbers.shape[1:]))
+    flat = place[:, None] * width + np.arange(width)
+    sums = np.bincount(flat.ravel(), weights=numbers.ravel(), minlength=size * width)
+    return sums.astype(np.int64).reshape(size, *numbers.shape[1:])
 
 
 class _Counted:
