@@ -135,7 +135,7 @@ def messages(rows: Rows, tree: GapTree) -> Messages:
 def _in_numpy(rows: Rows, tree: GapTree) -> tuple[list[Array], Array, Array]:
     """The forward messages by level, and those of whole gaps with their log probabilities."""
     gaps, listed = tree.gaps, []
-    last = rows.start(gaps)
+    last = np.empty((len(gaps.number), *rows.initial.shape))
     logs, log = np.zeros((2, *last.shape[:-1]))
     for g in range(len(tree.size)):
         part, parent = tree.level(g)
