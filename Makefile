@@ -21,9 +21,8 @@ endif
 help:  ## list the make commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-demo: $(VENV)/ready  ## compare three exploration rules in a lock and a screening problem
-	$(BIN)/homdp compare lock screening:hierarchy=False,horizon=3 --explorers tight,posterior_sampling,quantile_backup \
-		--episodes 150 --seeds 10 --priors declared,flat
+demo: $(VENV)/ready  ## take a tour: compare rules, stop with a certificate, kill an agent and continue
+	$(BIN)/homdp demo
 
 test: lint  ## run the linters, then the test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile

@@ -5,11 +5,11 @@
                                      [--out FILE.jsonl]
 
 For every problem and rule: the mean regret, its ratio to that of `tight` (seed by seed, then the
-mean), the share of optimistic rounds, the last promise minus the optimum, the last gap, and the
-width of the certificate of the last policy (upper bound of the optimum minus lower bound of the
-value). With several numbers of episodes, rules that do not use the number run once, and the figures
-are those of the first episodes. In flat tables every row is unknown. The rules of the ablation are
-`anytime` without one of its parts.
+mean), the share of optimistic rounds, the last optimistic value minus the optimum (excess), the
+last gap, and the width of the certificate of the last policy (upper bound of the optimum minus
+lower bound of the value). With several numbers of episodes, rules that do not use the number run
+once, and the figures are those of the first episodes. In flat tables every row is unknown. The
+rules of the ablation are `anytime` without one of its parts.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from homdp_ppl.confidence.parameter_rows import row_map
 from homdp_ppl.confidence.policies import policy_interval
 from homdp_ppl.core.optimism import Limits
 from homdp_ppl.declare.kernels import Tables
-from homdp_ppl.explorers.anytime import promised
+from homdp_ppl.explorers.anytime import optimistic_proposal
 from homdp_ppl.learning.planning import TablePlanning
 from homdp_ppl.models.flat import flat_table
 from homdp_ppl.planners import history_tree
@@ -66,7 +66,7 @@ def with_trivial_ranges(key, state):
         name: 0 * part + (name.startswith("high") * left).reshape(-1, *(1,) * (part.ndim - 1))
         for name, part in known._asdict().items()
     }
-    return promised(sets, Ranges(**trivial))
+    return optimistic_proposal(sets, Ranges(**trivial))
 
 
 def with_hoeffding_sets(key, state):
@@ -83,23 +83,23 @@ def with_hoeffding_sets(key, state):
     up = Tables(*(xp.minimum(eps, 1 - p) for eps, p in zip(full, centre, strict=True)))
     down = Tables(*(xp.minimum(eps, p) for eps, p in zip(full, centre, strict=True)))
     wider = sets._replace(up=up, down=down)
-    return promised(wider, value_ranges(wider))
+    return optimistic_proposal(wider, value_ranges(wider))
 
 
 def plain_root(homdp):
     """The root value without what values are known to miss."""
-    return plain_promise
+    return plain_value
 
 
-def plain_promise(promise, solution):
+def plain_value(terms, solution):
     """The smaller of the two simple bounds."""
-    xp = namespace(promise, solution.upper)
-    return xp.minimum(solution.upper + promise.offset, promise.most)
+    xp = namespace(terms, solution.upper)
+    return xp.minimum(solution.upper + terms.offset, terms.most)
 
 
-def only_caps(promise, horizon):
+def only_caps(terms, horizon):
     """Caps of states and actions only."""
-    return Limits(promise.limits.caps)
+    return Limits(terms.limits.caps)
 
 
 def variant(name, **changes):
@@ -184,7 +184,7 @@ def summarised(runs, mark):
         "regret": lost.mean(),
         "error": lost.std(ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else np.nan,
         "optimistic": float(np.mean([run.was_optimistic[:mark].mean() for run in runs])),
-        "promise": float(np.mean([run.optimistic[mark - 1] - run.optimum for run in runs])),
+        "excess": float(np.mean([run.optimistic[mark - 1] - run.optimum for run in runs])),
         "gap": float(np.mean([run.gaps[mark - 1] for run in runs])),
         "worst_gap": float(np.max([run.gaps[mark - 1] for run in runs])),
         "certificate": float(np.mean(widths)),
@@ -198,14 +198,14 @@ def certificate_width(run, mark):
     sets = confidence_sets(model, model.counts(run.episodes[:mark]))
     planning = TablePlanning(explorers.anytime(), history_tree(), model)
     return (
-        planning.plan(promised(sets, value_ranges(sets))).optimistic
+        planning.plan(optimistic_proposal(sets, value_ranges(sets))).optimistic
         - policy_interval(sets, policy).low
     )
 
 
 def show(rows, episodes):
     """Print a table, and the geometric means of the ratios on flat tables."""
-    columns = ("regret", "error", "ratio", "optimistic", "promise", "gap", "certificate")
+    columns = ("regret", "error", "ratio", "optimistic", "excess", "gap", "certificate")
     table = Table("problem", "rule", *columns, "ms per episode", title=f"{episodes:,} episodes")
     for row in rows:
         numbers = [f"{row[name]:.3g}" for name in (*columns, "milliseconds")]

@@ -38,6 +38,7 @@ WORDS = {
     r"meets? the same": "uses the same",
     r"what was written is whole": "saved results are intact",
     r"(what it|it|one|policy|plan) is worth": "its value",
+    r"promises?|promised": "optimistic value, guarantee",
     r"as it were|to be had": "nothing, or: available",
 }
 ALLOWED = {("models/meta_learning.py", "luck")}  # a site, whose name is in recorded results

@@ -64,7 +64,8 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
     from homdp_ppl.formats import read_pomdp, write_pomdp
     from homdp_ppl.learning.labels import LabelValue, rank_labels
     from homdp_ppl.learning.learn import learn
-    from homdp_ppl.learning.run import Mixture, Run
+    from homdp_ppl.learning.mixture import Mixture
+    from homdp_ppl.learning.run import Run
     from homdp_ppl.posteriors import Posterior, posterior
     from homdp_ppl.precision import x64
     from homdp_ppl.storage.atomic import StorageError
@@ -165,7 +166,8 @@ _HOMES = {  # module: the public names that it defines
     "formats": "read_pomdp write_pomdp",
     "learning.labels": "LabelValue rank_labels",
     "learning.learn": "learn",
-    "learning.run": "Mixture Run",
+    "learning.mixture": "Mixture",
+    "learning.run": "Run",
     "posteriors": "Posterior posterior",
     "precision": "x64",
     "storage.atomic": "StorageError",

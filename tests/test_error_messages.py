@@ -12,11 +12,14 @@ import numpyro.distributions as dist
 import pytest
 
 from homdp_ppl import (
+    HOMDP,
     Agent,
+    BlindPolicy,
     Counts,
     DataError,
     DeclarationError,
     Episode,
+    Episodes,
     GraphPolicy,
     HOMDPError,
     InferenceError,
@@ -30,7 +33,9 @@ from homdp_ppl import (
     explorers,
     learn,
     models,
+    offline,
     posterior,
+    read_pomdp,
     tabular,
 )
 from homdp_ppl.agent.reveals import ExcludedError
@@ -67,6 +72,32 @@ def rows_that_do_not_sum_to_one():
 
 def misspelt_names():
     Episode.of(["dark", "bright"], ["press", "wait"], ["off", "onn", None], LAMP)
+
+
+def act_again():
+    """Repeat a request with another observation."""
+    agent = Agent(models.load("tiger", horizon=2).homdp, explorers.greedy(), history_tree())
+    agent.begin("p 1").act("growl left")
+    agent.episode("p 1").act("growl right", step=1)
+
+
+def read_rows(episode):
+    """Read a log with a misspelt name; its episodes are in the column "patient"."""
+    rows = {"patient": [1], "step": [1], "observation": ["drak"], "action": ["wait"]}
+    Episodes.from_frame(rows, LAMP, episode=episode, state=None)
+
+
+def two_episodes():
+    """A declaration, and two episodes of it; a state of the second is missing."""
+    homdp = models.load("tiger", horizon=2).homdp
+    states = np.ma.array([[0, 0, 0], [1, 1, 1]], mask=[[0, 0, 0], [0, 1, 0]])
+    return homdp, Episodes(np.array([[0, 0], [1, 1]]), np.array([[0, 0], [0, 1]]), states)
+
+
+def evaluate_with_another_behaviour():
+    homdp, log = two_episodes()
+    listen = BlindPolicy(np.array([[1.0, 0.0, 0.0]] * 2))
+    offline.evaluate(homdp, log, listen, behaviour=listen)
 
 
 def learn_in(something):
@@ -134,6 +165,51 @@ MISTAKES = {
         "  1. observations[step 2]: unknown name 'bright'; this space has: dark, light. Did you "
         "mean 'light'?\n"
         "  2. states[step 2]: unknown name 'onn'; this space has: off, on. Did you mean 'on'?",
+    ),
+    "another observation in a retry": (
+        act_again,
+        DataError,
+        "act: 1 problem\n"
+        "  1. observation[episode 'p 1']: got another observation than before at step 1; expected "
+        "the same observation in a retry",
+    ),
+    "a misspelt name in a log": (
+        lambda: read_rows("patient"),
+        DataError,
+        "from_frame: 1 problem\n"
+        "  1. observation[row 0]: unknown name 'drak'; this space has: dark, light. Did you mean "
+        "'dark'?",
+    ),
+    "an unknown column of a log": (
+        lambda: read_rows("episode"),
+        DataError,
+        "from_frame: 1 problem\n"
+        "  1. episode: got no column 'episode'; expected one of the columns: patient, step, "
+        "observation, action. Name the column: episode=...",
+    ),
+    "a behaviour that did not act": (
+        evaluate_with_another_behaviour,
+        DataError,
+        "behaviour: 1 problem\n"
+        "  1. behaviour[episode 1, step 2]: got probability 0 for 1 recorded actions; expected a "
+        "policy that takes every recorded action with positive probability. Pass the policy that "
+        "acted, or None to estimate it from the log.",
+    ),
+    "counts of episodes with missing states": (
+        lambda: HOMDP.counts(*two_episodes()),
+        DataError,
+        "counts: 1 problem\n"
+        "  1. states[first in episode 1, step 2]: got 1 missing in 1 of 2 episodes; expected all "
+        "states revealed. Counts of the revealed steps alone are biased if what is revealed "
+        "depends on what was seen. posterior(homdp, episodes) sums over missing states.",
+    ),
+    "a planner that needs all states": (
+        lambda: offline.bonus_plan(*two_episodes()),
+        DataError,
+        "offline.bonus_plan: 1 problem\n"
+        "  1. states[first in episode 1, step 2]: got 1 missing in 1 of 2 episodes; expected all "
+        "states revealed. Use a planner that needs only the posterior, such as "
+        "value_quantile_plan.",
     ),
     "too few draws": (
         lambda: posterior(coin(), Counts.zero(coin()), sampling=Sampling(draws=2)),
@@ -211,6 +287,46 @@ def test_a_damaged_journal(tmp_path):
         f"{path}[byte {offset}]: got record 1 with a wrong checksum of its content; expected an "
         "intact journal. The damaged file is kept as 0.journal.damaged-1. Intact blocks before the "
         "damage: 0."
+    )
+
+
+def test_a_misspelt_state_in_a_pomdp_file(tmp_path):
+    path = tmp_path / "cave.POMDP"
+    path.write_text("states: left right actions: go observations: dark\nT: go : lft : right 1.0")
+    with pytest.raises(HOMDPError) as caught:
+        read_pomdp(path, horizon=2)
+    assert str(caught.value) == (
+        f"{path}: 1 problem\n"
+        "  1. line 2: got 'lft'; expected one of the 2 states, by name or index from 0, or *. Did "
+        "you mean 'left'?"
+    )
+
+
+def test_an_agent_with_another_declaration(tmp_path):
+    open_agent(tmp_path, horizon=2).close()
+    with pytest.raises(ParameterError) as caught:
+        open_agent(tmp_path, horizon=3)
+    assert str(caught.value) == (
+        "Agent: 1 problem\n"
+        "  1. homdp: got horizon 3; expected horizon 2. Use the declaration with which the agent "
+        "began, or agent.migrate(new_homdp)."
+    )
+
+
+def open_agent(path, horizon):
+    homdp = models.load("tiger", horizon=horizon).homdp
+    return Agent(homdp, explorers.greedy(), history_tree(), path=path)
+
+
+def test_a_reveal_of_too_few_states():
+    agent = Agent(models.load("tiger", horizon=1).homdp, explorers.greedy(), history_tree())
+    agent.begin("p 1").act("growl left")
+    with pytest.raises(DataError) as caught:
+        agent.reveal("p 1", ["left"])
+    assert str(caught.value) == (
+        "reveal of 'p 1': 1 problem\n"
+        "  1. states[episode 'p 1']: got 1 states; expected 2 states: one per step and the state "
+        "after the last action. For some of the states, pass a dictionary: {step: state, ...}."
     )
 
 

@@ -105,7 +105,7 @@ class Actor:
         return lowered and self.learner.explorer.deployment.replan != "once"
 
     def current(self, ledger: Ledger) -> tuple[Policy, float | None]:
-        """The policy that the next episode will play, and the value that it promises."""
+        """The policy that the next episode will play, and its optimistic value."""
         fresh = next_slot(ledger)[1] if self.epochs else False
         decision = self.due(ledger, fresh)
         if decision is None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from homdp_ppl.agent.knowledge import sound_data
 from homdp_ppl.agent.ledger import Ledger, episodes_of
 from homdp_ppl.confidence.policies import refuse_searching
-from homdp_ppl.confidence.sets import MixtureName
 from homdp_ppl.core import html
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.graph_policy import graph_of
@@ -32,7 +32,7 @@ class LiveCertificate(NamedTuple):
 
     Examples
     --------
-    >>> LiveCertificate(3.25, 3.75, 0.1, episodes=40, unused=0, promise=3.5)
+    >>> LiveCertificate(3.25, 3.75, 0.1, episodes=40, unused=0, optimistic=3.5)
     Certificate from 40 episodes: value at least 3.25, optimum at most 3.75, with probability 0.9
     """
 
@@ -41,7 +41,7 @@ class LiveCertificate(NamedTuple):
     delta: float  # allowed probability that one of the bounds is ever wrong
     episodes: int  # that were used
     unused: int  # revealed episodes that were not used, because an earlier one is not revealed
-    promise: float | None  # the value that the rule expects of the current policy, if it has one
+    optimistic: float | None  # the optimistic value of the current policy, if the rule has one
 
     @property
     def gap(self) -> float:
@@ -49,10 +49,10 @@ class LiveCertificate(NamedTuple):
         return self.upper - self.lower
 
     @property
-    def refutes_promise(self) -> bool:
-        """Whether the rule promises less than the lower bound: then it is not optimistic."""
+    def refutes_optimism(self) -> bool:
+        """Whether the optimistic value is below the lower bound: the rule is not optimistic."""
         slack = ROUNDING * max(1.0, abs(self.lower), abs(self.upper))
-        return self.promise is not None and self.promise < self.lower - slack
+        return self.optimistic is not None and self.optimistic < self.lower - slack
 
     def __repr__(self) -> str:
         noun = f"{self.episodes:,} episode{'s' * (self.episodes != 1)}"
@@ -68,7 +68,7 @@ class LiveCertificate(NamedTuple):
             ("optimum, at most", self.upper),
             ("gap, at most", self.gap),
             ("probability", f"{1 - self.delta:.6g}"),
-            ("promise of the rule", float("nan") if self.promise is None else self.promise),
+            ("optimistic value", float("nan") if self.optimistic is None else self.optimistic),
             ("episodes", self.episodes),
             ("revealed, but not used", self.unused),
         ]
@@ -81,28 +81,28 @@ def live_certificate(
     ledger: Ledger,
     delay: Any,
     policy: Policy,
-    promise: float | None,
-    delta: float,
-    mixture: MixtureName,
-    known: bool,
+    optimistic: float | None,
+    options: Mapping[str, Any],
 ) -> LiveCertificate:
-    """Certify a policy with the sound data of a ledger; warns about a contradicted promise."""
+    """Certify a policy with the sound data of a ledger; warns about a refuted optimistic value.
+
+    The options are those of :func:`homdp_ppl.confidence.interval`: delta, mixture and known.
+    """
     homdp = learner.homdp
     require_finite(homdp.spaces, "certificate", "counts of states and observations")
     refuse_searching(policy, "certificate")
-    options: dict[str, Any] = {"delta": delta, "mixture": mixture, "known": known}
     planning = TablePlanning(anytime(**options), learner.planner, homdp)
     data = sound_data(ledger, delay)
     counts = Counts.of(episodes_of(data, homdp.spaces), homdp) if data else Counts.zero(homdp)
     graph = graph_of(policy, homdp)
     lower, upper = certified_bounds(planning, homdp, counts, graph, options)
     unused = len(ledger.revealed) - len(data)
-    found = LiveCertificate(lower, upper, delta, len(data), unused, promise)
-    if found.refutes_promise and learner.explorer.deployment.random_actions < 1:
+    found = LiveCertificate(lower, upper, options["delta"], len(data), unused, optimistic)
+    if found.refutes_optimism and learner.explorer.deployment.random_actions < 1:
         warnings.warn(
-            f"{learner.explorer.name} expects a value of {promise:.4g}, but its policy has a value "
-            f"of at least {lower:.4g} with probability {1 - delta:.6g}. The prior or the "
-            "declaration disagrees with the data: see agent.check().",
+            f"{learner.explorer.name} expects a value of {optimistic:.4g}, but its policy has a "
+            f"value of at least {lower:.4g} with probability {1 - found.delta:.6g}. The prior or "
+            "the declaration disagrees with the data: see agent.check().",
             OptimismWarning,
             stacklevel=4,
         )

@@ -32,21 +32,21 @@ MOST = 11  # findings of a check
 FEWEST = 2 * round(MOST / LEVEL) - 1  # draws for which every finding can be unusual
 DRAWS = 500
 LAST = 1000  # episodes that are checked, from the last one backwards
-WINDOWS = 8  # in which promised and delivered returns are compared
+WINDOWS = 8  # in which optimistic and delivered returns are compared
 EXCLUDED = "reveals that the declaration excludes"
 LISTED = 3  # uncertain rows in a summary
 
 
-PERIOD = ("episodes", "revealed", "promised", "expected", "delivered", "standard error")
+PERIOD = ("episodes", "revealed", "optimistic", "expected", "delivered", "standard error")
 
 
 class Window(NamedTuple):
-    """Promised and delivered returns in a part of the episodes, in the user's units."""
+    """Optimistic values and delivered returns in a part of the episodes, in the user's units."""
 
     first: int  # ordinals of episodes, from 1
     last: int
     episodes: int  # revealed ones
-    promised: float  # mean of the values that the rule expected when it planned; NaN if unknown
+    optimistic: float  # mean of the optimistic values of the policies; NaN if unknown
     expected: float  # mean return of the replays, under the current posterior
     delivered: float  # mean return
     error: float  # standard error of the mean return
@@ -71,7 +71,7 @@ class LiveCheck:
     findings
         Comparisons, with p-values.
     windows
-        Promised and delivered returns over time.
+        Optimistic values and delivered returns over time.
     rows
         The rows of the tables whose uncertainty moves the value of the current policy most.
     notes
@@ -110,7 +110,7 @@ class LiveCheck:
                 f"(p = {p:.3g})"
             )
         lines += [
-            f"  episodes {w.first:,} to {w.last:,}: promised {w.promised:.4g}, expected "
+            f"  episodes {w.first:,} to {w.last:,}: optimistic value {w.optimistic:.4g}, expected "
             f"{w.expected:.4g}, delivered {w.delivered:.4g} ± {w.error:.2g}"
             for w in self.windows
         ]
@@ -254,7 +254,7 @@ def _windows(ledger: Ledger, groups: Groups, returns: Array, replayed: Array) ->
             continue
         sessions = [groups.sessions[k] for k in part]
         made = [ledger.decisions[s.decision].optimistic for s in sessions if s.decision is not None]
-        promised = [value for value in made if value is not None]
+        optimistic = [value for value in made if value is not None]
         n = len(part)
         error = float(returns[part].std(ddof=1) / n**0.5) if n > 1 else float("nan")
         found.append(
@@ -262,7 +262,7 @@ def _windows(ledger: Ledger, groups: Groups, returns: Array, replayed: Array) ->
                 sessions[0].ordinal + 1,
                 sessions[-1].ordinal + 1,
                 n,
-                float(np.mean(promised)) if promised else float("nan"),
+                float(np.mean(optimistic)) if optimistic else float("nan"),
                 float(replayed[:, part].mean()),
                 float(returns[part].mean()),
                 error,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy, cell_names
+from homdp_ppl.continuous.tabulation import as_edges
 from homdp_ppl.core.blind_policy import BlindPolicy
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
@@ -63,9 +64,9 @@ def from_arrays(parts: dict[str, Array], spaces: Spaces) -> Kept:
     if int(parts["kind"][0]) == BLIND:
         return Kept(BlindPolicy(chances))
     if int(parts["kind"][0]) == CELLS:
-        names = cell_names(parts["edges"]), spaces.actions
-        graph = GraphPolicy(start, chances, successor, names)
-        return Kept(QuantisedPolicy(parts["edges"], graph), allowed)
+        edges = as_edges(parts["edges"])
+        graph = GraphPolicy(start, chances, successor, (cell_names(edges), spaces.actions))
+        return Kept(QuantisedPolicy(edges, graph), allowed)
     names = names_of(spaces.observations), spaces.actions
     return Kept(GraphPolicy(start, chances, successor, names), allowed)
 

@@ -54,13 +54,13 @@ class Reading:
     def policy(self) -> Policy:
         """The policy of the next episode, without the uniform step of rules with epochs.
 
-        If it has a method ``save``, the file says which model it is for, what the rule promises,
+        If it has a method ``save``, the file says which model it is for, the optimistic value,
         from how many episodes it learned, and the bounds of :meth:`certificate`, if these were
         computed since the last reveal.
         """
         with self._keeper.turn():
             keeper = self._keeper
-            policy, promise = keeper.actor.current(keeper.ledger)
+            policy, optimistic = keeper.actor.current(keeper.ledger)
             if not isinstance(policy, Carded):
                 return policy
             if isinstance(policy, GraphPolicy):
@@ -68,7 +68,7 @@ class Reading:
             used = len(keeper.actor.knowledge.data(keeper.ledger))
             horizon, name = self.homdp.spaces.horizon, self.homdp.name
             card = policy.card._replace(model=name, horizon=horizon)
-            card = card._replace(value=promise, episodes=used)
+            card = card._replace(value=optimistic, episodes=used)
             if self._certified is not None and self._certified[0] == self._place:
                 found = self._certified[1]
                 card = card._replace(lower=found.lower, upper=found.upper)
@@ -133,9 +133,14 @@ class Reading:
         check_mixture("certificate", mixture)
         with self._keeper.turn():
             keeper = self._keeper
-            policy, promise = keeper.actor.current(keeper.ledger)
+            policy, optimistic = keeper.actor.current(keeper.ledger)
             found = live_certificate(
-                keeper.learner, keeper.ledger, keeper.delay, policy, promise, delta, mixture, known
+                keeper.learner,
+                keeper.ledger,
+                keeper.delay,
+                policy,
+                optimistic,
+                {"delta": delta, "mixture": mixture, "known": known},
             )
             self._certified = self._place, found
             return found
@@ -156,8 +161,8 @@ class Reading:
         - Reveals that were refused because the declaration excludes them.
         - Whether the delay of reveals depends on the states.
 
-        The result also has promised and delivered returns over time, and the rows of the tables
-        whose uncertainty moves the value of the current policy most.
+        The result also has optimistic values and delivered returns over time, and the rows of the
+        tables whose uncertainty moves the value of the current policy most.
 
         Parameters
         ----------

@@ -43,11 +43,6 @@ def next_slot(ledger: Ledger) -> tuple[int | None, bool]:
     return None, False
 
 
-def slots_played(ledger: Ledger) -> int:
-    """The number of slots that were handed out and not abandoned."""
-    return len(slot_sessions(ledger))
-
-
 def slot_data(ledger: Ledger, skip_gaps: bool) -> list[Session]:
     """The revealed sessions in the order of their slots, up to the first that is missing.
 

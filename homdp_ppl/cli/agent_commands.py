@@ -104,7 +104,11 @@ def _text(action: str, answer: dict[str, Any]) -> str:
         return str(answer["action" if action == "act" else "id"])
     if "text" in answer:
         return str(answer["text"])
-    return "\n".join(
-        f"{name}: {', '.join(map(str, value)) if isinstance(value, list | tuple) else value}"
-        for name, value in answer.items()
-    )
+    return "\n".join(f"{name}: {_listed(value)}" for name, value in answer.items())
+
+
+def _listed(value: Any) -> str:
+    """A value of an answer, where nothing is also a word."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)

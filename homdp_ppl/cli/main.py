@@ -11,12 +11,16 @@ import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from homdp_ppl.cli.options import split_calls
 from homdp_ppl.cli.parser import make_parser
 from homdp_ppl.errors import HOMDPError, in_one_line
 from homdp_ppl.storage._system import printable
 from homdp_ppl.storage.atomic import StorageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # exit codes, in addition to those in study_commands
 INTERNAL, INVALID, STORAGE, INTERRUPTED = 1, 2, 4, 130
@@ -31,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("arguments must not contain a null byte")
     options = parser.parse_args(words)
     try:
-        code = _run(options)
+        from homdp_ppl.cli.console import make_console
+
+        code = run_command(options, make_console())
         sys.stdout.flush()
         return code
     except HOMDPError as error:
@@ -49,13 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _explain_exception(options, words, error)
 
 
-def _run(options: argparse.Namespace) -> int:
-    """Load the module of the command and call its function."""
-    from homdp_ppl.cli.console import make_console
-
+def run_command(options: argparse.Namespace, console: Console) -> int:
+    """Load the module of the command and call its function; returns the exit code."""
     module, _, function = options.run.partition(":")
     command = getattr(import_module(f"homdp_ppl.cli.{module}"), function)
-    return command(options, make_console()) or 0
+    return command(options, console) or 0
 
 
 def _explain_exception(options: argparse.Namespace, words: Sequence[str], error: Exception) -> int:

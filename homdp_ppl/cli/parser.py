@@ -33,6 +33,7 @@ Plan, learn and compare exploration rules in Hindsight Observable MDPs (HOMDPs):
 episodic decision problems whose latent states are revealed after each episode."""
 CODES = """\
 examples:
+  homdp demo                          take a tour in about a minute
   homdp models                        list the model zoo
   homdp plan tiger                    compute a plan for one model
   homdp learn tiger --episodes 200    run one exploration rule
@@ -69,9 +70,18 @@ def make_parser() -> argparse.ArgumentParser:
         required=True, title="commands", metavar="COMMAND", parser_class=Command
     )
     studies = (_learn, _compare, _resume, _report, _theory)
-    for add in (_models, _play, _plan, *studies, add_evaluate, add_choose, add_agent):
+    for add in (_demo, _models, _play, _plan, *studies, add_evaluate, add_choose, add_agent):
         add(commands)
     return parser
+
+
+def _demo(commands: Any) -> None:
+    more = "Compares rules, stops with a certificate, kills an agent in the middle of an episode."
+    parser = add_command(commands, "demo", "take a tour in about a minute", more)
+    parser.add_argument(
+        "--out", metavar="DIR", default="demo", help="directory for the results (default demo)"
+    )
+    parser.set_defaults(run="demo_commands:demo")
 
 
 def _models(commands: Any) -> None:

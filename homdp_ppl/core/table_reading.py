@@ -22,7 +22,7 @@ from homdp_ppl.core.table_columns import (
     levels_of,
 )
 from homdp_ppl.core.table_problems import Report
-from homdp_ppl.core.table_rows import Rows, arranged, check_steps
+from homdp_ppl.core.table_rows import Rows, Steps, arranged, check_steps
 from homdp_ppl.core.tables import Table, missing_columns
 from homdp_ppl.errors import DataError, Problem, shown, unknown
 from homdp_ppl.memory import NUMBER, count, require_memory
@@ -184,14 +184,14 @@ class _Reading:
         """The episodes; raises DataError with all problems."""
         name, column = self._found("episode")[0]
         key, ids = as_keys(name, column, self.report, self.blanks)
-        step, numbered, where = None, False, "step"
+        steps = Steps("step", None, False)
         for where, values in self._found("step"):
-            step, numbered = as_steps(where, values, self.report, self.blanks)
-            if step is None and self.size:
+            steps = Steps(where, *as_steps(where, values, self.report, self.blanks))
+            if steps.order is None and self.size:
                 self.report.refuse()
         acted = self.saw | self.did
         used = acted | self.revealed | self.rewarded | self.labelled
-        rows = arranged(key, ids, step, numbered, used, acted, where, self.report)
+        rows = arranged(key, ids, steps, used, acted, self.report)
         absent = {"observation": ~self.saw[rows.row], "action": ~self.did[rows.row]}
         check_steps(rows, absent, self.spaces.horizon, self.report)
         extra = self.rewarded & ~acted

@@ -39,15 +39,16 @@ class Rows(NamedTuple):
         return np.sort(self.row[chosen])
 
 
+class Steps(NamedTuple):
+    """The column of the steps."""
+
+    name: str
+    order: Values | None  # (n,)  a number that orders the rows; None if they are in order
+    numbered: bool  # whether it numbers the steps, from 0 if some row has step 0, else from 1
+
+
 def arranged(
-    episode: Values,
-    ids: Values,
-    step: Values | None,
-    numbered: bool,
-    used: Known,
-    acted: Known,
-    where: str,
-    report: Report,
+    episode: Values, ids: Values, steps: Steps, used: Known, acted: Known, report: Report
 ) -> Rows:
     """Sort rows by episode and step, and report gaps and duplicates.
 
@@ -55,22 +56,17 @@ def arranged(
     ----------
     episode, ids
         The episode of each row, from 0, and the ids of the episodes.
-    step
-        A number that orders the rows; None if they are in order.
-    numbered
-        Whether ``step`` numbers the steps. Numbers start with 0 if some row has step 0, else
-        with 1.
+    steps
+        The column of the steps.
     used
         The rows with any value. Others are ignored.
     acted
         The rows with an observation or an action.
-    where
-        The column of the steps.
     report
         Collects the problems.
     """
     row = np.arange(len(episode)) if used.all() else np.flatnonzero(used)
-    key, order = episode[row], None if step is None else step[row]
+    key, order = episode[row], None if steps.order is None else steps.order[row]
     follows = np.diff(key)
     sorted_already = (follows >= 0).all() and (
         order is None or ((np.diff(order) > 0) | (follows > 0)).all()
@@ -84,12 +80,11 @@ def arranged(
     place = np.arange(len(row)) - start[own]
     rows = Rows(row, own, place, acted[row], ids[found], start)
     if order is not None and len(row):
-        twice = _check_order(rows, order, numbered, where, report)
-        return rows._replace(twice=twice)
+        return rows._replace(twice=_check_order(rows, order, steps, report))
     return rows
 
 
-def _check_order(rows: Rows, order: Values, numbered: bool, where: str, report: Report) -> bool:
+def _check_order(rows: Rows, order: Values, steps: Steps, report: Report) -> bool:
     """Report steps that occur twice, that are missing, or that do not start with 0 or 1.
 
     Returns whether a step occurs twice.
@@ -99,18 +94,18 @@ def _check_order(rows: Rows, order: Values, numbered: bool, where: str, report: 
     report.each(
         [np.sort(rows.row[[k - 1, k]]) for k in twice],
         lambda k: Problem(
-            where,
-            f"two rows for {_step(order[twice[k]], numbered)} of {_episode(rows, twice[k])}",
+            steps.name,
+            f"two rows for {_step(order[twice[k]], steps.numbered)} of {_episode(rows, twice[k])}",
             "one row per step",
             NO_STEP,
         ),
     )
-    if not numbered:
+    if not steps.numbered:
         return bool(len(twice))
     low = int(order.min())
     if low not in (0, 1):
         at = rows.at(order == low)
-        report.add(where, at, str(low), "steps that are numbered from 0 or from 1", NO_STEP)
+        report.add(steps.name, at, str(low), "steps that are numbered from 0 or from 1", NO_STEP)
         return bool(len(twice))
     before = np.append(low - 1, order[:-1])
     before[rows.place == 0] = low - 1
@@ -121,7 +116,7 @@ def _check_order(rows: Rows, order: Values, numbered: bool, where: str, report: 
         missing = f"{previous + 1}" if h == previous + 2 else f"{previous + 1} to {h - 1}"
         got = f"nothing for step {missing} of {_episode(rows, gaps[k])}"
         remedy = NO_STEP if previous >= low else f"Steps are counted from {low} in this table."
-        return Problem(where, got, "a row for every step", remedy)
+        return Problem(steps.name, got, "a row for every step", remedy)
 
     report.each([rows.row[[k]] for k in gaps], gap)
     return bool(len(twice))

@@ -158,13 +158,15 @@ def missing_columns(
     optional
         The arguments whose columns may be missing.
     """
-    problems, allowed = [], set(optional)
+    problems, allowed, wanted = [], set(optional), list(wanted)
+    listed = [str(each) for each in table.names]
+    free = [each for each in listed if each not in [name for _, name in wanted]]
     for argument, name in wanted:
         number = sum(each == name for each in table.names)
-        listed = [str(each) for each in table.names]
         if number > 1:
             problems.append(Problem(argument, f"{number} columns {name!r}", "one column"))
         elif number == 0 and argument not in allowed:
             has = f"one of the columns: {', '.join(listed[:20])}" if listed else "columns"
-            problems.append(Problem(argument, repr(name), has, did_you_mean(str(name), listed)))
+            remedy = did_you_mean(str(name), free) or f"Name the column: {argument}=..."
+            problems.append(Problem(argument, f"no column {name!r}", has, remedy))
     return problems

@@ -12,7 +12,7 @@ import numpyro
 from numpy.typing import ArrayLike
 from numpyro.distributions import Distribution
 
-from homdp_ppl.core.allowed import Allowed, allowed_problems
+from homdp_ppl.core.allowed import Allowed
 from homdp_ppl.core.spaces import Real
 from homdp_ppl.declare.density_validation import play_trials, trial_problems, trials
 from homdp_ppl.declare.fingerprint import fingerprint, probe_digest
@@ -20,7 +20,7 @@ from homdp_ppl.declare.hindsight_kernels import RevealUnit, refused_parts, unit_
 from homdp_ppl.declare.kernels import Kernels, tabulators
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.probing import Probe, Prober
-from homdp_ppl.declare.restriction import restriction_digest, restriction_problems
+from homdp_ppl.declare.restriction import restriction_of
 from homdp_ppl.declare.reward_law import law_of, mean_problems
 from homdp_ppl.declare.rewards import Given, Recorded, rewards_of
 from homdp_ppl.declare.sizes import declared_size_problems
@@ -139,17 +139,15 @@ def homdp(
             [Problem("arguments", f"a {type(program).__name__}", "keyword arguments only", remedy)],
         )
 
+    named = states, observations, actions
     given = Given(reward, cost, reward_range, rewards_recorded)
 
     def declared(function: Callable[[], Kernels]) -> HOMDP:
         try:
-            model = declare(
-                function, states, observations, actions, horizon, given, terminal, reveal_unit
-            )
+            model = declare(function, named, horizon, given, terminal, reveal_unit)
         except DeclarationError as error:
-            wrong = allowed_problems(allowed)
-            if not wrong:
-                raise
+            spaces, _ = check_spaces(states, observations, actions, horizon, terminal)
+            wrong = [] if allowed is None else restriction_of(allowed, spaces)[1]
             raise DeclarationError(error.args[0], [*error.problems, *wrong]) from None
         return model if allowed is None else restricted(model, allowed)
 
@@ -249,22 +247,24 @@ def tabular(
         else shapes["O"][-1]
     )
     sizes = ((X, states), (Y, observations), (A, actions))
-    words = [size if named is None else named for size, named in sizes]
-    return declare(program, words[0], words[1], words[2], horizon, given, terminal)
+    named = [size if names is None else names for size, names in sizes]
+    return declare(program, named, horizon, given, terminal)
 
 
 def declare(
     function: Callable[[], Kernels],
-    states: Any,
-    observations: Any,
-    actions: Any,
+    named: Sequence[Any],
     horizon: Any,
     given: Given,
     terminal: Any = (),
     reveal_unit: Any = "step",
 ) -> HOMDP:
-    """Make a HOMDP from the arguments of a declaration; all problems are reported together."""
+    """Make a HOMDP from the arguments of a declaration; all problems are reported together.
+
+    ``named`` has the names or numbers of states, observations and actions.
+    """
     name = getattr(function, "__name__", "homdp")
+    states, observations, actions = named
     spaces, problems = check_spaces(states, observations, actions, horizon, terminal)
     misused = check_program(function)
     too_large = [] if spaces is None else declared_size_problems(spaces)
@@ -344,10 +344,9 @@ def _with_trials(model: HOMDP, problems: list[Problem], sound: tuple[str, ...]) 
 
 def restricted(model: HOMDP, allowed: Allowed) -> HOMDP:
     """The model with a restriction of its actions."""
-    problems = restriction_problems(allowed, model.spaces)
+    digest, problems = restriction_of(allowed, model.spaces)
     if problems:
         raise DeclarationError(model.name, problems)
-    digest = restriction_digest(allowed, model.spaces, model.name)
     return replace(model, allowed=allowed, _probe=fingerprint(model.fingerprint, digest))
 
 

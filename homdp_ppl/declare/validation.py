@@ -107,10 +107,14 @@ def as_sensors(given: Mapping[Any, Any], problems: list[Problem]) -> Sensors | t
     if len(named) < len(given) or not given:
         expected = "at least one sensor, {name: names of its outcomes, or their number}"
         wrong.append(Problem("observations", shown(dict(given)), expected))
-    outcomes = {
-        sensor: as_names(f"observations[{sensor}]", given[sensor], sensor, wrong)
-        for sensor in named
-    }
+    outcomes: dict[str, tuple[str, ...]] = {}
+    for sensor in named:
+        where, names = f"observations[{sensor}]", given[sensor]
+        if isinstance(names, Real):
+            remedy = "Divide the readings into cells with names, or declare observations=Real(n)."
+            wrong.append(Problem(where, shown(names), "finitely many outcomes", remedy))
+        else:
+            outcomes[sensor] = as_names(where, names, sensor, wrong)
     if not wrong:
         wrong += number_of_names_problems(
             "observations", math.prod(len(names) for names in outcomes.values())

@@ -19,8 +19,8 @@ from homdp_ppl.explorers.state import Proposal, State, init_bounded, one
 from homdp_ppl.precision import Array, namespace
 
 
-class Promise(NamedTuple):
-    """What turns the value of the tree into a promise, for rewards in [0, 1]."""
+class RootTerms(NamedTuple):
+    """What turns the value of the tree into the optimistic value, for rewards in [0, 1]."""
 
     limits: Limits  # values of an agent that sees the state
     offset: Array  # ()  bonus of the first observation and of an unknown start
@@ -79,11 +79,11 @@ def anytime(delta: float = 0.1, mixture: MixtureName = "jeffreys", known: bool =
 
 def _propose(key: Array, state: State, delta: float, mixture: MixtureName, known: bool) -> Proposal:
     sets = confidence_sets(state.homdp, state.counts, delta, mixture, known)
-    return promised(sets, value_ranges(sets))
+    return optimistic_proposal(sets, value_ranges(sets))
 
 
-def promised(sets: Sets, ranges: Ranges) -> Proposal:
-    """The model to plan for, with its bonuses, and its :class:`Promise`."""
+def optimistic_proposal(sets: Sets, ranges: Ranges) -> Proposal:
+    """The model to plan for, with its bonuses, and its :class:`RootTerms`."""
     model, xp, H = sets.centre, namespace(sets), sets.centre.horizon
     bonus = [
         _transition_bonus(sets, ranges, h) + _emission_bonus(sets, ranges, h) for h in range(H - 1)
@@ -96,18 +96,18 @@ def promised(sets: Sets, ranges: Ranges) -> Proposal:
     offset = start.centre @ first + transport(start.up, start.down, high, low)
     least = sets.least
     spread = Spread(ranges.high_seen, ranges.high_seen - ranges.low_seen, least)
-    promise = Promise(
+    terms = RootTerms(
         Limits(ranges.high_action, spread),
         offset,
         largest_mean(start, high),
         (model.initial[:, None] * model.shows(0)).T,
         (least.initial[:, None] * least.shows(0)).T,
     )
-    return one(planned, promise)
+    return one(planned, terms)
 
 
 def _transition_bonus(sets: Sets, ranges: Ranges, h: int) -> Array:
-    """How much more T_h can promise than its centre, (X, A)."""
+    """The bonus of the next state, for the distance of T_h from its centre, (X, A)."""
     moves = sets.moves(h)
     return transport(moves.up, moves.down, ranges.high[h + 1], ranges.low[h + 1])
 
@@ -124,24 +124,24 @@ def _emission_bonus(sets: Sets, ranges: Ranges, h: int) -> Array:
 
 
 def observation_bonus(shows: Box, ranges: Ranges, h: int) -> Array:
-    """How much more O_h can promise in each state than its centre, (X,)."""
+    """The bonus of the observation in each state, for the distance of O_h from its centre, (X,)."""
     return transport(shows.up, shows.down, ranges.high_seen[h], ranges.low_seen[h])
 
 
-def _caps(promise: Promise, horizon: int) -> Limits:
-    return promise.limits
+def _caps(terms: RootTerms, horizon: int) -> Limits:
+    return terms.limits
 
 
 def _root(homdp: HOMDP) -> Root:
-    return _promise
+    return _optimistic_value
 
 
-def _promise(promise: Any, solution: Solution) -> Array:
-    xp = namespace(promise, solution.upper)
-    plain = xp.minimum(solution.upper + promise.offset, promise.most)
+def _optimistic_value(terms: Any, solution: Solution) -> Array:
+    xp = namespace(terms, solution.upper)
+    plain = xp.minimum(solution.upper + terms.offset, terms.most)
     if not solution.first.size:  # the planner has no values of histories
         return plain
-    high, width = (part[0].T for part in promise.limits.spread[:2])  # (Y|1, X)
-    below = (promise.joint * (high - solution.first)).sum(-1)  # (Y,)
-    missing = kept_deficit(promise.joint, promise.least, width, below)
-    return xp.minimum(plain, promise.most - missing.sum())
+    high, width = (part[0].T for part in terms.limits.spread[:2])  # (Y|1, X)
+    below = (terms.joint * (high - solution.first)).sum(-1)  # (Y,)
+    missing = kept_deficit(terms.joint, terms.least, width, below)
+    return xp.minimum(plain, terms.most - missing.sum())

@@ -17,7 +17,7 @@ from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.spaces import require_finite
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import OptimismWarning
-from homdp_ppl.explorers.anytime import anytime, promised
+from homdp_ppl.explorers.anytime import anytime, optimistic_proposal
 from homdp_ppl.learning.planning import TablePlanning
 from homdp_ppl.precision import Array, in_x64
 
@@ -157,7 +157,7 @@ def certified_bounds(
         Arguments of :func:`homdp_ppl.confidence.confidence_sets`.
     """
     sets = confidence_sets(homdp, counts, **options)
-    upper = float(planning.plan(promised(sets, value_ranges(sets))).optimistic)
+    upper = float(planning.plan(optimistic_proposal(sets, value_ranges(sets))).optimistic)
     return float(policy_interval(sets, graph).low), upper
 
 
@@ -175,11 +175,11 @@ def certify(run: Run) -> Certificate:
 def exceeded_by(run: Run, certificate: Certificate) -> bool:
     """Whether the last certified round has an optimistic value that its certificate refutes.
 
-    Rules that only take random actions promise nothing, so nothing is refuted.
+    Rules that only take random actions are never optimistic, so nothing is refuted.
     """
-    promises = run.task.explorer.deployment.random_actions < 1
+    acts = run.task.explorer.deployment.random_actions < 1
     found = certificate.exceeds(run.optimistic, run._tie)
-    return bool(promises and found.size and found[-1])
+    return bool(acts and found.size and found[-1])
 
 
 def warn_if_exceeded(run: Run, certificate: Certificate) -> None:

@@ -25,10 +25,10 @@ class NotCompilable(NamedTuple):
     remedy: str = ""
 
 
-def reason_not_compilable(
+def plain_reason(
     world: World, learner: Learner, state: State, foresight: bool = False
 ) -> NotCompilable | None:
-    """Why a run cannot be compiled; None if it can.
+    """Why a run cannot be compiled, if that is known without tracing.
 
     Parameters
     ----------
@@ -41,13 +41,6 @@ def reason_not_compilable(
     foresight
         Whether a collector that sees the state gathers the data.
     """
-    return plain_reason(world, learner, state, foresight) or traced_reason(learner, state)
-
-
-def plain_reason(
-    world: World, learner: Learner, state: State, foresight: bool = False
-) -> NotCompilable | None:
-    """The reason, if it is known without tracing; arguments as in :func:`reason_not_compilable`."""
     explorer, planning = learner.explorer, learner.planning
     if not world.spaces.finite:
         return NotCompilable("continuous spaces")

@@ -1,4 +1,4 @@
-"""The policy of a run with its card: model, horizon, promised value, certificate, episodes."""
+"""The policy of a run with its card: model, horizon, optimistic value, certificate, episodes."""
 
 from __future__ import annotations
 

@@ -13,22 +13,24 @@ import jax
 import numpy as np
 from scipy.special import ndtri
 
-from homdp_ppl.confidence.backups import draw_backup, has_moments, moment_backup, moments
+from homdp_ppl.confidence.backups import draw_backup, moment_backup
 from homdp_ppl.confidence.ranges import value_ranges
 from homdp_ppl.confidence.reward_beliefs import reward_deviation
+from homdp_ppl.confidence.row_moments import has_moments, moments
 from homdp_ppl.confidence.sets import MixtureName, Sets, check_mixture, confidence_sets
 from homdp_ppl.core.arguments import check_arguments, count_problems, refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.counts import Counts
+from homdp_ppl.core.episode_validation import incomplete_problems
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import DataError, ParameterError, Problem
-from homdp_ppl.explorers.anytime import promised
+from homdp_ppl.errors import DataError, ParameterError
+from homdp_ppl.explorers.anytime import optimistic_proposal
 from homdp_ppl.learning.checks import check_plan
 from homdp_ppl.learning.planning import Planner, plan_allowed
 from homdp_ppl.offline.belief import drawn_models
-from homdp_ppl.offline.logs import Played, missing_states, read_log, seed_problems
+from homdp_ppl.offline.logs import Played, read_log, seed_problems
 from homdp_ppl.planners import auto, history_tree
 from homdp_ppl.posteriors import Posterior, posterior
 from homdp_ppl.precision import Array, in_x64
@@ -167,8 +169,8 @@ def counts_of(homdp: HOMDP, log: Played, subject: str) -> Counts:
     read = read_log(homdp, log, subject)
     if read.counts is None:
         remedy = "Use a planner that needs only the posterior, such as value_quantile_plan."
-        problem = Problem("states", missing_states(read.episodes), "all states revealed", remedy)
-        raise DataError(subject, [problem])
+        problems = incomplete_problems(read.episodes)
+        raise DataError(subject, [problem._replace(remedy=remedy) for problem in problems])
     return read.counts
 
 
@@ -180,7 +182,7 @@ def belief_of(homdp: HOMDP, log: Played, subject: str) -> Posterior:
 
 def plan_bonuses(homdp: HOMDP, sets: Sets, planner: Planner) -> Plan:
     """:func:`bonus_plan` for given sets."""
-    proposal = promised(sets, value_ranges(sets))
+    proposal = optimistic_proposal(sets, value_ranges(sets))
     assert isinstance(proposal.models, POMDP)
     bonus = proposal.models.reward[0] - sets.reward.high
     model = sets.centre._replace(reward=sets.reward.low - bonus)

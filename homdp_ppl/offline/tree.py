@@ -40,12 +40,6 @@ def fits(sets: Sets) -> bool:
     return bool(last * A * X * max(X, Y) <= LARGEST)
 
 
-def histories_of(h: int, sizes: tuple[int, int, int]) -> int:
-    """The number of histories of a step, counted from 0."""
-    _, Y, A = sizes
-    return int(Y * (A * Y) ** h)
-
-
 def unroll(graph: GraphPolicy, sets: Sets) -> Rule:
     """The action probabilities of a graph after every history."""
     _, Y, A = sets.centre.sizes

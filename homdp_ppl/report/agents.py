@@ -18,7 +18,7 @@ SMALLEST = 1e-4  # p-values below are drawn here
 
 @checked
 def draw_live_check(check: LiveCheck, axes: tuple[Axes, Axes] | None = None) -> tuple[Axes, Axes]:
-    """Plot the p-values of an agent's check, and promised and delivered returns over time.
+    """Plot the p-values of an agent's check, and optimistic values and delivered returns over time.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def draw_live_check(check: LiveCheck, axes: tuple[Axes, Axes] | None = None) -> 
     left.set_title(f"{plain(check.homdp.name)}, {check.episodes:,} episodes: {said}", fontsize=9)
     middle = np.array([(w.first + w.last) / 2 for w in check.windows])
     for name, colour, marker in (
-        ("promised", COLOURS[5], "v"),
+        ("optimistic", COLOURS[5], "v"),
         ("expected", COLOURS[0], "s"),
         ("delivered", COLOURS[1], "o"),
     ):

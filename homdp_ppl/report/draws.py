@@ -175,7 +175,7 @@ def draw_intervals(
 def draw_shares(
     hits: Mapping[str, ArrayLike],
     groups: Sequence[str],
-    promised: Mapping[str, float] | None = None,
+    guaranteed: Mapping[str, float] | None = None,
     axes: Axes | None = None,
     colours: Mapping[str, str] | None = None,
 ) -> Axes:
@@ -187,7 +187,7 @@ def draw_shares(
         For each name, whether the event occurred, (groups, cases).
     groups
         Names of the groups.
-    promised
+    guaranteed
         The nominal shares of some names, drawn as dotted lines in their colours.
     axes
         Axes to draw on. Default: a new figure.
@@ -197,14 +197,14 @@ def draw_shares(
     Examples
     --------
     >>> axes = draw_shares(
-    ...     {"coin": [[True, False], [True, True]]}, ["first", "second"], promised={"coin": 0.5}
+    ...     {"coin": [[True, False], [True, True]]}, ["first", "second"], guaranteed={"coin": 0.5}
     ... )
     >>> [float(y) for y in axes.lines[1].get_ydata()]
     [0.5, 1.0]
     >>> plt.close(axes.figure)
     """
     check_colours("draw_shares", colours)
-    check_finite("draw_shares", hits=hits, promised=promised or {})
+    check_finite("draw_shares", hits=hits, guaranteed=guaranteed or {})
     if not hits:
         raise DataError("draw_shares", [Problem("hits", "no names", "at least one")])
     tables = {name: np.asarray(cases, dtype=bool) for name, cases in hits.items()}
@@ -220,8 +220,8 @@ def draw_shares(
     apart = 0.13
     for k, (name, held) in enumerate(tables.items()):
         colour = colour_of(name, k, colours)
-        if promised and name in promised:
-            axes.axhline(promised[name], color=colour, lw=1.5, ls=":")
+        if guaranteed and name in guaranteed:
+            axes.axhline(guaranteed[name], color=colour, lw=1.5, ls=":")
         places = np.arange(len(groups)) + apart * (k - (len(hits) - 1) / 2)
         intervals = [
             stats.binomtest(int(row.sum()), len(row)).proportion_ci(2 * BAND[1] - 1) for row in held

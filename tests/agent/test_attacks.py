@@ -200,6 +200,11 @@ VISITS = np.zeros((2, 3), dtype=np.int64)
         {"event": "reveal", "ordinal": 0, "states": [[9, 0]]},
         {"event": "reveal", "ordinal": 0, "states": {"1": 0}},
         {"event": "reveal", "ordinal": 0, "states": [], "rewards": ["a"]},
+        {"event": "reveal", "ordinal": 0, "states": [], "rewards": [1.0]},
+        {"event": "reveal", "ordinal": 0, "states": [], "rewards": [1.0] * 7},
+        {"event": "reveal", "ordinal": 0, "states": [], "rewards": [10**400] * 3},
+        {"event": "reveal", "ordinal": 0, "states": [], "rewards": [float("nan")] * 3},
+        {"event": "reveal", "ordinal": 0, "states": [], "labels": [1.0] * 3},
         {"event": "begin", "id": "open", "decision": 0},
         {"event": "begin", "id": "new", "decision": 99},
         {"event": "begin", "id": "new", "decision": None},
@@ -228,11 +233,25 @@ def test_forged_events(copy, facts):
 
 
 @pytest.mark.parametrize(
-    "visits", [np.zeros(3), np.zeros((3, 2)), np.zeros((2, 3, 1)), np.zeros(())], ids=np.shape
+    "visits",
+    [
+        *(np.zeros(shape) for shape in (3, (3, 2), (2, 3, 1), ())),
+        *(np.full((2, 3), number) for number in (np.nan, np.inf, -1, True)),
+    ],
+    ids=str,
 )
 def test_forged_counts(copy, visits):
     fact = {"event": "begin", "id": "new", "decision": 7, "made": MADE}
     forge(copy, fact, arrays={"visits": visits})
+    with raises(StorageError):
+        agent_at(copy)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_forged_optimistic_values(copy, value):
+    """An agent never records these values, and comparisons with them would be silent."""
+    fact = {"event": "begin", "id": "new", "decision": 7, "made": {**MADE, "optimistic": value}}
+    forge(copy, fact, arrays={"visits": VISITS})
     with raises(StorageError):
         agent_at(copy)
 

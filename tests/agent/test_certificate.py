@@ -1,4 +1,4 @@
-"""Certificates of agents: they hold, use sound data only, and notice broken promises."""
+"""Certificates of agents: they hold, use sound data only, and notice refuted optimism."""
 
 import jax
 import numpy as np
@@ -38,7 +38,9 @@ def test_certificates_are_those_of_runs():
     found = agent.certificate(delta=0.2)
     low, _ = interval(WORLD.homdp, agent.episodes, agent.policy, delta=0.2)
     assert found.lower == pytest.approx(float(low), abs=1e-12)
-    assert found.promise == pytest.approx(found.upper)  # the promise of this rule is the same bound
+    assert found.optimistic == pytest.approx(
+        found.upper
+    )  # the optimistic value of this rule is the same bound
     assert (found.episodes, found.unused, found.delta) == (10, 0, 0.2)
     k = list(run.certificate.rounds).index(10)
     assert found.upper >= run.certificate.upper[k] - 1e-9
@@ -74,7 +76,7 @@ def test_only_the_revealed_prefix_is_used():
         assert found.lower == pytest.approx(float(expected))
 
 
-def test_a_promise_below_the_certificate():
+def test_an_optimistic_value_below_the_certificate():
     """A prior that is certain of failure expects less than the data prove."""
     homdp = tabular(
         T=dist.Dirichlet(np.array([[[1.0, 10.0, 9000.0]]] * 3)),
@@ -88,10 +90,10 @@ def test_a_promise_below_the_certificate():
     agent.add(rollout(jax.random.split(jax.random.key(0), 100), world, uniform_policy(world)))
     with pytest.warns(OptimismWarning, match="posterior_sampling"):
         found = agent.certificate()
-    assert found.refutes_promise
-    assert found.promise < 0.1 < 0.7 < found.lower
-    assert not found._replace(promise=None).refutes_promise
-    assert not found._replace(promise=found.lower).refutes_promise
+    assert found.refutes_optimism
+    assert found.optimistic < 0.1 < 0.7 < found.lower
+    assert not found._replace(optimistic=None).refutes_optimism
+    assert not found._replace(optimistic=found.lower).refutes_optimism
 
 
 def test_refusals():
@@ -105,7 +107,7 @@ def test_refusals():
     agent = Agent(WORLD.homdp, explorers.greedy(), particle_tree(simulations=20, particles=20))
     with raises(PolicyError, "policy") as caught:
         agent.certificate()
-    assert "search" in str(caught.value)
+    assert "bounded_search" in caught.value.problems[0].remedy
     agent = Agent(WORLD.homdp, explorers.greedy(), TREE)
     with raises(ParameterError, "delta"):
         agent.certificate(delta=0.0)

@@ -8,7 +8,7 @@ import pytest
 from homdp_ppl import Counts, ParameterError, models, tabular, x64
 from homdp_ppl.confidence import confidence_sequence, confidence_sets, parameter_rows, value_ranges
 from homdp_ppl.confidence.parameter_rows import RowMap, row_map
-from homdp_ppl.explorers.anytime import promised
+from homdp_ppl.explorers.anytime import optimistic_proposal
 from tests.confidence.boxes import DECLARATIONS, random_counts
 from tests.raising import raises
 from tests.richer import RICHER
@@ -143,7 +143,7 @@ def test_traced_and_computed_sets_agree(name):
 
     def propose(counts):
         sets = confidence_sets(model, counts)
-        return promised(sets, value_ranges(sets))
+        return optimistic_proposal(sets, value_ranges(sets))
 
     with x64():
         traced = jax.jit(propose)(counts)

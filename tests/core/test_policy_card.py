@@ -69,7 +69,11 @@ def test_cards_of_runs_and_agents(tmp_path):
     card = saved(agent.policy, tmp_path).card
     assert (card.model, card.horizon, card.episodes, card.lower) == ("tiger", 2, 5, None)
     bounds = agent.certificate()
-    assert saved(agent.policy, tmp_path).card[2:5] == (bounds.promise, bounds.lower, bounds.upper)
+    assert saved(agent.policy, tmp_path).card[2:5] == (
+        bounds.optimistic,
+        bounds.lower,
+        bounds.upper,
+    )
     agent.begin()
     assert agent.policy.card.lower is None  # another policy may follow
 

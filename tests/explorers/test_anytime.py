@@ -1,4 +1,4 @@
-"""The anytime rule: no model in the sets exceeds its promise, and planted bugs are caught."""
+"""The anytime rule: no model in the sets has a larger value, and planted bugs are caught."""
 
 import importlib
 from dataclasses import replace
@@ -26,10 +26,10 @@ def case(name, seed, most=12, known=True):
     return model, confidence_sets(model, random_counts(model, seed, most), 0.5, known=known)
 
 
-def promise(model, sets, planner=TREE, explorer=None):
+def optimistic(model, sets, planner=TREE, explorer=None):
     """The optimistic value at the root, with rewards in [0, 1]."""
     planning = TablePlanning(explorer or explorers.anytime(), planner, model)
-    value = planning.plan(rule.promised(sets, value_ranges(sets))).optimistic
+    value = planning.plan(rule.optimistic_proposal(sets, value_ranges(sets))).optimistic
     return float(sets.centre.from_user(value))
 
 
@@ -40,15 +40,15 @@ def best_inside(sets, seed):
 
 @pytest.mark.parametrize("name", DECLARATIONS)
 @pytest.mark.parametrize("known", [True, False])
-def test_no_model_in_the_sets_exceeds_the_promise(name, known):
+def test_no_model_in_the_sets_exceeds_the_optimistic_value(name, known):
     for seed, most in ((0, 3), (1, 12), (2, 100)):
         model, sets = case(name, seed, most, known)
         explorer = explorers.anytime(known=known)
-        assert best_inside(sets, seed) <= promise(model, sets, explorer=explorer) + 1e-9
+        assert best_inside(sets, seed) <= optimistic(model, sets, explorer=explorer) + 1e-9
 
 
 def reference(sets):
-    """The promise by a recursion over histories in plain Python."""
+    """The optimistic value by a recursion over histories in plain Python."""
     T, O, r = full(sets.centre._replace(reward=sets.reward.high))  # noqa: E741
     least = sets.least._replace(reward=sets.centre.reward)
     T_least, O_least, _ = full(least)
@@ -104,21 +104,21 @@ def reference(sets):
 
 
 @pytest.mark.parametrize("name", DECLARATIONS)
-def test_promises_by_hand(name):
+def test_optimistic_values_by_hand(name):
     for seed, most in ((3, 12), (4, 200)):
         model, sets = case(name, seed, most)
-        assert promise(model, sets) == pytest.approx(reference(sets), abs=1e-9)
+        assert optimistic(model, sets) == pytest.approx(reference(sets), abs=1e-9)
 
 
 def caught(monkeypatch, bugs, explorer=None, names=("guess", "lock", "start", "steps", "answers")):
-    """Whether some model in the sets exceeds the promise with a planted bug."""
+    """Whether some model in the sets exceeds the optimistic value with a planted bug."""
     with monkeypatch.context() as patch:
         for where, bug in bugs.items():
             patch.setattr(rule, where, bug)
         for name in names:
             for seed, most in ((0, 12), (1, 60), (2, 300), (3, 12)):
                 model, sets = case(name, seed, most)
-                if best_inside(sets, seed) > promise(model, sets, explorer=explorer) + 1e-6:
+                if best_inside(sets, seed) > optimistic(model, sets, explorer=explorer) + 1e-6:
                     return True
     return False
 
@@ -147,17 +147,17 @@ def test_planted_bugs_are_caught(monkeypatch):
     assert caught(monkeypatch, unshrunk)
 
 
-def test_caps_make_promises_smaller():
+def test_caps_make_optimistic_values_smaller():
     """Other planners leave them out: sound, and looser."""
     for seed in range(3):
         model, sets = case("start", seed, 60)
-        capped = promise(model, sets)
+        capped = optimistic(model, sets)
         for planner in (alpha_vectors(), bounded_search()):
-            assert promise(model, sets, planner) >= capped - 1e-6
-        assert best_inside(sets, seed) <= promise(model, sets, alpha_vectors()) + 1e-9
+            assert optimistic(model, sets, planner) >= capped - 1e-6
+        assert best_inside(sets, seed) <= optimistic(model, sets, alpha_vectors()) + 1e-9
         plain = explorers.anytime()
         without = replace(plain, objective=replace(plain.objective, caps=_only_caps))
-        assert promise(model, sets, explorer=without) >= capped - 1e-9
+        assert optimistic(model, sets, explorer=without) >= capped - 1e-9
 
 
 def _only_caps(given, horizon):
@@ -165,7 +165,7 @@ def _only_caps(given, horizon):
 
 
 def test_learning():
-    """The lock: `tight` has a regret of about 200 and a promise 1.1 too high for long."""
+    """The lock: `tight` has a regret of about 200 and an optimistic value 1.1 too high for long."""
     world, plain = models.load("lock"), explorers.replan_on_doubling(explorers.anytime())
     run = learn(world, plain, TREE, episodes=300, compiled=False)
     assert run.was_optimistic.all()
@@ -175,7 +175,7 @@ def test_learning():
 
 
 def test_length_and_declared_mixture():
-    """K is not needed; a declared prior that is right makes the promise smaller."""
+    """K is not needed; a declared prior that is right makes the optimistic value smaller."""
     world = models.load("tiger")
     assert not explorers.anytime().about.needs_episodes
     counts = Counts(np.zeros((2, 3, 2)), np.array([[80, 20], [20, 80]]))

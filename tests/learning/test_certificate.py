@@ -26,7 +26,7 @@ from homdp_ppl import (
 )
 from homdp_ppl.cli.main import main
 from homdp_ppl.confidence import confidence_sets, interval, value_ranges
-from homdp_ppl.explorers.anytime import promised
+from homdp_ppl.explorers.anytime import optimistic_proposal
 from homdp_ppl.learning.certificate import Certificate, checkpoints
 from homdp_ppl.learning.planning import TablePlanning
 from homdp_ppl.planners import alpha_vectors, particle_tree
@@ -56,19 +56,21 @@ def test_every_rule_has_certificates(name):
 
 
 def test_what_a_certificate_is():
-    """The interval of the policy, and the promise of the anytime rule, with all data until then."""
+    """The interval of the policy, and the optimistic value of `anytime`, with all data so far."""
     run = learn(TIGER, explorers.greedy(), TREE, episodes=30, compiled=False)
     certificate = run.certificate
     k = 11
     after = int(certificate.rounds[k])
     low, _ = interval(TIGER.homdp, run.episodes[:after], run.policy_at(after - 1))
     assert certificate.lower[k] == pytest.approx(float(low), abs=1e-12)
-    promises = []
+    values = []
     for rounds in certificate.rounds[: k + 1]:
         sets = confidence_sets(TIGER.homdp, Counts.of(run.episodes[:rounds], TIGER.homdp))
         planning = TablePlanning(explorers.anytime(), TREE, TIGER.homdp)
-        promises.append(float(planning.plan(promised(sets, value_ranges(sets))).optimistic))
-    assert certificate.upper[k] == pytest.approx(min(promises), abs=1e-12)
+        values.append(
+            float(planning.plan(optimistic_proposal(sets, value_ranges(sets))).optimistic)
+        )
+    assert certificate.upper[k] == pytest.approx(min(values), abs=1e-12)
 
 
 def test_options_of_the_rule_are_shared():
@@ -217,7 +219,7 @@ def test_a_refuted_optimistic_value_is_reported():
 
 @pytest.mark.parametrize("rule", [explorers.anytime(), explorers.tight(), explorers.uniform()])
 def test_no_false_alarm(rule):
-    """Bounds of one event do not contradict each other; a rule of random actions promises nothing.
+    """Bounds of one event do not contradict each other; a rule of random actions is not optimistic.
 
     The probability of a false alarm is at most delta = 0.1 for rules with a guarantee of their own.
     """
@@ -235,6 +237,6 @@ def test_no_false_alarm(rule):
 def test_the_best_lower_bound_counts():
     """Lower bounds of earlier policies also bound the optimum."""
     certificate = Certificate(np.array([1, 2, 4]), np.array([0.2, 0.6, 0.3]), np.ones(3), 0.1)
-    promises = np.array([0.5, 0.5, 9.0, 0.5])
-    assert certificate.exceeds(promises).tolist() == [False, True, True]
-    assert certificate.exceeds(promises, tie=0.2).tolist() == [False, False, False]
+    values = np.array([0.5, 0.5, 9.0, 0.5])
+    assert certificate.exceeds(values).tolist() == [False, True, True]
+    assert certificate.exceeds(values, tie=0.2).tolist() == [False, False, False]

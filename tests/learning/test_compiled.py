@@ -15,7 +15,7 @@ import pytest
 from homdp_ppl import Counts, Run, World, evaluate, explorers, learn, models
 from homdp_ppl.errors import ParameterError
 from homdp_ppl.explorers import EXPLORERS, Explorer
-from homdp_ppl.learning.compilable import reason_not_compilable
+from homdp_ppl.learning.compilable import plain_reason, traced_reason
 from homdp_ppl.learning.compiled import STRETCH, compiled_loop
 from homdp_ppl.learning.learner import Learner
 from homdp_ppl.planners import alpha_vectors, history_tree
@@ -219,7 +219,8 @@ def slow_tiger() -> World:
 
 def reason(world, explorer, planner, model, foresight):
     learner = Learner(model, explorer, planner, 10)
-    found = reason_not_compilable(world, learner, learner.init(), foresight)
+    state = learner.init()
+    found = plain_reason(world, learner, state, foresight) or traced_reason(learner, state)
     return found and found.reason
 
 

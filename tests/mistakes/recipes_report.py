@@ -194,7 +194,7 @@ def pictures() -> Iterator[Recipe]:
         report.draw_shares,
         hits={"coin": np.array([[True, False], [True, True]])},
         groups=["first", "second"],
-        promised={"coin": 0.5},
+        guaranteed={"coin": 0.5},
         colours={"coin": "red"},
     )
     yield recipe(

@@ -58,7 +58,7 @@ def test_draws_of_wrong_shapes_raise_data_errors(draws, where):
 
 def test_shares_with_exact_intervals():
     """For 20 hits of 20, the lower end of the exact 90% interval is 0.05 to the power 1/20."""
-    axes = draw_shares({"rule": np.ones((1, 20), bool)}, ["first"], promised={"rule": 0.9})
+    axes = draw_shares({"rule": np.ones((1, 20), bool)}, ["first"], guaranteed={"rule": 0.9})
     assert np.array_equal(axes.lines[1].get_ydata(), [1.0])
     (segment,) = axes.collections[0].get_segments()
     assert np.allclose(segment[:, 1], [0.05 ** (1 / 20), 1])

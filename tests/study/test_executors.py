@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -198,17 +199,17 @@ def test_waiting_for_a_unit_can_be_stopped_and_is_limited(tmp_path, monkeypatch)
 
 
 def test_exceptions_become_errors_with_their_line():
-    with (
-        pytest.raises(HOMDPError, match=r"test_executors.py line \d+: got KeyError: 'x'"),
-        executors.located_errors([]),
-    ):
+    with pytest.raises(HOMDPError) as caught, executors.located_errors([]):
         {}["x"]
+    (problem,) = caught.value.problems
+    assert re.fullmatch(r"test_executors.py line \d+", problem.where)
+    assert problem.got == "KeyError: 'x'"
     here = f"{__file__}:rule"
-    with (
-        pytest.raises(HOMDPError, match=r"test_executors.py line \d+: got TypeError"),
-        executors.located_errors([here]),
-    ):
+    with pytest.raises(HOMDPError) as caught, executors.located_errors([here]):
         np.sort(0, axis="no")  # NumPy raises the error, but the user's line is here
+    (problem,) = caught.value.problems
+    assert re.fullmatch(r"test_executors.py line \d+", problem.where)
+    assert problem.got.startswith("TypeError: ")
     refusal = HOMDPError("gate", [Problem("left", "1", "2")])
     with pytest.raises(HOMDPError) as caught, executors.located_errors([]):
         raise refusal

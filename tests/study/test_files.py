@@ -1,5 +1,7 @@
 """Custom rules and planners in user files: names, options, and studies that use them."""
 
+import re
+
 import pytest
 
 from homdp_ppl import HOMDPError, ParameterError, models, study
@@ -87,23 +89,27 @@ def test_objects_of_a_file(own):
 
 
 @pytest.mark.parametrize(
-    ("find", "text", "message"),
+    ("find", "text", "where", "names"),
     [
-        (find_rule, "own.py:shakey", "Did you mean 'shaky'"),
-        (find_rule, "own.py:other", "The file has: half, shaky"),
-        (find_rule, "own.py", "The file has: half, shaky"),
-        (find_rule, "own.py:number", "a function that returns a int"),
-        (find_rule, "own.py:shaky:size=2", "shaky has: share"),
-        (find_rule, "gone.py:shaky", "no file gone.py"),
-        (find_planner, "own.py:nothing", "has: shaky, believer, tree, made, small, number"),
-        (find_planner, "own.py:number", "a function that returns a int"),
-        (lambda text, world: find_world(text), "own.py:number", "a function that returns a int"),
-        (lambda text, world: find_world(text), "own.py:small:size=2", "small has: horizon"),
+        (find_rule, "own.py:shakey", "name", ["shaky"]),
+        (find_rule, "own.py:other", "name", ["half", "shaky"]),
+        (find_rule, "own.py", "name", ["half", "shaky"]),
+        (find_rule, "own.py:number", "explorer", ["Explorer"]),
+        (find_rule, "own.py:shaky:size=2", "option", ["share"]),
+        (find_rule, "gone.py:shaky", "file", []),
+        (find_planner, "own.py:nothing", "name", ["tree", "made"]),
+        (find_planner, "own.py:number", "planner", ["Plan"]),
+        (lambda text, world: find_world(text), "own.py:number", "name", ["World"]),
+        (lambda text, world: find_world(text), "own.py:small:size=2", "option", ["horizon"]),
     ],
 )
-def test_unknown_and_invalid_names_in_a_file(own, find, text, message):
-    with pytest.raises(HOMDPError, match=message):
+def test_unknown_and_invalid_names_in_a_file(own, find, text, where, names):
+    """The problem lists the names that exist."""
+    with raises(HOMDPError, where) as caught:
         find(text, models.load("tiger", horizon=2))
+    (problem,) = caught.value.problems
+    listed = set(re.findall(r"\w+", f"{problem.expected} {problem.remedy}"))
+    assert set(names) <= listed
 
 
 def test_a_study_with_custom_rules(own, capsys):
