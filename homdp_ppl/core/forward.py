@@ -78,7 +78,8 @@ class Rows:
         kind = h * A + a
         for each in np.unique(kind):  # one matrix product for each step and action
             here = kind == each
-            moved = np.moveaxis(before[here], 0, -2) @ self.moves[each // A, each % A]
+            part: Any = before[here]
+            moved = np.moveaxis(part, 0, -2) @ self.moves[each // A, each % A]
             after[here] = np.moveaxis(moved, -2, 0)
         return after
 
@@ -134,7 +135,7 @@ def messages(rows: Rows, tree: GapTree) -> Messages:
 
 def _in_numpy(rows: Rows, tree: GapTree) -> tuple[list[Array], Array, Array]:
     """The forward messages by level, and those of whole gaps with their log probabilities."""
-    gaps, listed = tree.gaps, []
+    gaps, listed = tree.gaps, list[Array]()
     last = np.empty((len(gaps.number), *rows.initial.shape))
     logs, log = np.zeros((2, *last.shape[:-1]))
     for g in range(len(tree.size)):
@@ -151,7 +152,7 @@ def _in_numpy(rows: Rows, tree: GapTree) -> tuple[list[Array], Array, Array]:
 def _in_jax(rows: Rows, tree: GapTree) -> tuple[Array, Array, Array]:
     """As :func:`_in_numpy`, traced, for padded trees."""
 
-    def advance(carry: tuple[Array, Array], level: Any) -> tuple[tuple[Array, Array], Any]:
+    def advance(carry: Any, level: Any) -> tuple[Any, Any]:
         before, log = carry
         g, row, parent = level
         part = tree.gaps.take(row)

@@ -49,7 +49,7 @@ class Gaps(NamedTuple):
 
     def take(self, index: Array) -> Gaps:
         """Some of the gaps."""
-        return Gaps(*(column[index] for column in self[:-1]), self.clues)
+        return Gaps._make([*(column[index] for column in self[:-1]), self.clues])
 
     def padded(self) -> Gaps:
         """The same gaps with sizes that are powers of two; added gaps occur 0 times.

@@ -81,7 +81,7 @@ def gibbs(
     problems = []
     for _ in range(sampling.warmup):
         entries = sweeps.next(entries)
-    for turn in range(ROUNDS):  # the sweeps of a round are a longer warm-up for the next one
+    for turn in range(ROUNDS):  # all sweeps so far are the warm-up of the next round
         thin = 2**turn
         kept = np.empty((sampling.draws, *entries.shape))
         for k in range(sampling.draws):
@@ -232,7 +232,7 @@ def _backward(
         weights = found.forward[g - 1][up] * rows.backward(part, g, node, (after, chain))
         k, before, often = _drawn(generator, at[node, chain, after], weights)
         counted.transition(part, g, (node[k], chain[k], before, after[k]), often)
-        shape = tree.size[g - 1], chains, X
+        shape = int(tree.size[g - 1]), chains, X
         moved = _summed(shape, (up[0][k], chain[k], before), often)
 
 
