@@ -18,6 +18,7 @@ from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.spaces import Spaces, names_of
 from homdp_ppl.declare.fingerprint import fingerprint
+from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.precision import Array
 from homdp_ppl.storage.atomic import StorageError, storage_errors
 from homdp_ppl.storage.npz import read_arrays, write_arrays
@@ -61,6 +62,13 @@ def from_arrays(parts: dict[str, Array], spaces: Spaces) -> Kept:
     """The policy of arrays, which are validated; raises PolicyError."""
     start, chances, successor = (parts[name] for name in ("start", "probabilities", "successor"))
     allowed = parts["allowed"] if parts["allowed"].size else None
+    found, A = chances.shape, len(spaces.actions)
+    if found[1:] != (A,):
+        problem = Problem("probabilities", f"shape {found}", f"shape (N, {A})")
+        raise PolicyError("policy of an agent", [problem])
+    if allowed is not None and allowed.shape != found:
+        problem = Problem("allowed", f"shape {allowed.shape}", f"shape {found}")
+        raise PolicyError("policy of an agent", [problem])
     if int(parts["kind"][0]) == BLIND:
         return Kept(BlindPolicy(chances))
     if int(parts["kind"][0]) == CELLS:

@@ -17,6 +17,7 @@ import numpy as np
 from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.gaps import Gaps, GapTree
+from homdp_ppl.core.sparse import Sparse
 from homdp_ppl.precision import Array, namespace
 
 
@@ -52,6 +53,7 @@ class Rows:
     ) -> None:
         xp = self._xp = namespace(initial, transition, emission)
         full_T, full_O = form.full(transition, emission)
+        full_T = full_T.dense("gaps") if isinstance(full_T, Sparse) else full_T
         self.form = form
         self.clues = None if clues is None else xp.asarray(clues)
         self.initial = initial  # (..., X)
@@ -157,8 +159,8 @@ def _in_jax(rows: Rows, tree: GapTree) -> tuple[Array, Array, Array]:
         g, row, parent = level
         part = tree.gaps.take(row)
         moved = rows.advance(part, g, before[parent])
-        after = jnp.where(g == 0, rows.start(part), moved) * rows.likelihood(part, g)
-        after, scale = _normalised(after)
+        moved = jnp.where(g == 0, rows.start(part), moved)
+        after, scale = _normalised(moved * rows.likelihood(part, g))
         made = after, log[parent] + scale
         return made, made
 

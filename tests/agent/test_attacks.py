@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from homdp_ppl import DataError, HOMDPError, ParameterError, StorageError
+from homdp_ppl.agent.policies import BLIND, CELLS, digest_of
 from homdp_ppl.storage.blocks import Block
 from homdp_ppl.storage.records import walk
 from homdp_ppl.storage.whole_journal import read_journal, rewrite
@@ -146,6 +147,35 @@ def test_forged_policies(copy, tmp_path, attack):
         agent.episode("open").act("growl left")
     assert agent.status.events == before
     assert not (tmp_path / "bomb").exists()
+
+
+@pytest.mark.parametrize(
+    ("where", "change"),
+    [
+        ("probabilities", {"kind": [BLIND], "probabilities": np.full((4, 5), 0.2)}),
+        ("probabilities", {"kind": [BLIND], "probabilities": np.full(4, 0.25)}),
+        ("allowed", {"allowed": np.ones((1, 3), dtype=bool)}),
+        ("edges", {"kind": [CELLS], "edges": np.array([[0.5]])}),
+        ("edges", {"kind": [CELLS], "edges": np.array(["a"])}),
+    ],
+)
+def test_policies_that_are_forged_with_their_digest(copy, where, change):
+    """Their arrays do not fit the agent: no action is chosen, or recorded."""
+    file = policy_of(copy)
+    with np.load(file) as given:
+        parts = dict(given) | {name: np.array(part) for name, part in change.items()}
+    digest = digest_of(parts)
+    np.savez(file.with_name(f"{digest}.npz"), **parts)
+    found = read_journal(copy / "agent.journal")
+    for block in found.blocks:
+        if block.facts.get("made", {}).get("policy") == file.stem:
+            block.facts["made"]["policy"] = digest
+    rewrite(copy / "agent.journal", found.description, found.blocks)
+    agent = agent_at(copy)
+    before = agent.status.events
+    with raises(HOMDPError, where):
+        agent.episode("open").act("growl left")
+    assert agent.status.events == before
 
 
 def test_policies_are_not_written_through_links(copy, tmp_path):
