@@ -1,6 +1,7 @@
 """The wheel and the source distribution: contents, and that the wheel works when installed."""
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -9,6 +10,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+import homdp_ppl
 
 ROOT = Path(__file__).parents[1]
 USE = """
@@ -76,6 +79,14 @@ def test_the_lowest_versions_are_the_declared_bounds():
     lines = (ROOT / "constraints" / "lowest.txt").read_text().splitlines()
     lowest = [line for line in lines if not line.startswith("#")]
     assert lowest == [bound.replace(">=", "==") for bound in declared]
+
+
+def test_all_files_have_the_same_version():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert homdp_ppl.__version__ == version
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[:2] == ["Unreleased", version]
 
 
 @pytest.mark.slow

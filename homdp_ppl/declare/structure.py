@@ -181,7 +181,7 @@ def analyse(prober: Prober, start: Probe, densities: Collection[str] = ()) -> St
         for site, rows in depends.items()
     }
     conjugate, matched = find_conjugate(prober, start, single, counted)
-    fallbacks = find_fallbacks(start, single, conjugate, matched)
+    fallbacks = find_fallbacks(start, single, conjugate, matched, densities)
     return Structure(tables, depends, conjugate, sizes, fallbacks)
 
 
