@@ -25,7 +25,7 @@ from homdp_ppl.planners.alpha_vectors import MAX_VECTORS, solved
 from homdp_ppl.planners.bounded_search import GAP, bounded_search, require_room
 from homdp_ppl.planners.history_tree import history_tree
 
-DENSE = 5_000_000  # entries of transitions: larger sparse tables are not made dense
+DENSE = 1_000_000  # entries of transitions: larger sparse tables are not made dense
 SMALL_TREE = 200_000  # histories: a tree of this size is solved in well under a second
 # multiplications of the first turn of the search, a few milliseconds, and the factors of work from
 # one turn to the next, and of exact vectors to the search
