@@ -3,27 +3,34 @@
     python benchmarks/exploration.py [--problems NAME ...] [--rules NAME ...]
                                      [--episodes 500 2000 10000] [--seeds 5]
                                      [--out FILE.jsonl]
+    python benchmarks/exploration.py --cost [--problems NAME ...]
 
 For every problem and rule: the mean regret, its ratio to that of `tight` (seed by seed, then the
 mean), the share of optimistic rounds, the last optimistic value minus the optimum (excess), the
-last gap, and the width of the certificate of the last policy (upper bound of the optimum minus
+last gap, the gap of the best policy in the model of relative frequencies with the same data
+(greedy), and the width of the certificate of the last policy (upper bound of the optimum minus
 lower bound of the value). With several numbers of episodes, rules that do not use the number run
 once, and the figures are those of the first episodes. In flat tables every row is unknown. The
 rules of the ablation are `anytime` without one of its parts.
+
+With `--cost`: processor time per episode in the compiled loop, `anytime` next to `quantile_backup`,
+in turns, and the smallest of several runs of each.
 """
 
 import argparse
 import json
+import sys
 import time
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from homdp_ppl import explorers, learn, models
-from homdp_ppl.confidence import Ranges, confidence_sets, value_ranges
+from homdp_ppl import evaluate, explorers, learn, models
+from homdp_ppl.confidence import Ranges, confidence_sets, empirical, value_ranges
 from homdp_ppl.confidence.parameter_rows import row_map
 from homdp_ppl.confidence.policies import policy_interval
 from homdp_ppl.core.optimism import Limits
@@ -34,11 +41,19 @@ from homdp_ppl.models.flat import flat_table
 from homdp_ppl.planners import history_tree
 from homdp_ppl.precision import namespace
 
+
+def carried_screening():
+    """Screening for a declaration that carries the last test in the state, with 18 states."""
+    sys.path.append(str(Path(__file__).parents[1]))
+    return import_module("tests.hand_encoded").screening(horizon=4, hierarchy=False)
+
+
 STRUCTURED = {
     "lock": lambda: models.load("lock"),
     "tiger": lambda: models.load("tiger"),
     "tiger_listen": lambda: models.load("tiger_listen", horizon=4),
     "screening": lambda: models.load("screening", horizon=4, hierarchy=False),
+    "carried_screening": carried_screening,
     "checkup": lambda: models.load("checkup", horizon=4),
     "meta_learning": lambda: models.load("meta_learning", horizon=4),
 }
@@ -143,7 +158,12 @@ def main():
     parser.add_argument("--episodes", type=int, nargs="+", default=[2000])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", type=Path, help="append one JSON line per problem and rule")
+    parser.add_argument("--cost", action="store_true", help="measure time instead")
     options = parser.parse_args()
+    if options.cost:
+        for problem in options.problems:
+            show_cost(problem)
+        return
     rows = []
     for problem in options.problems:
         world, regrets = PROBLEMS[problem](), {}
@@ -187,8 +207,17 @@ def summarised(runs, mark):
         "excess": float(np.mean([run.optimistic[mark - 1] - run.optimum for run in runs])),
         "gap": float(np.mean([run.gaps[mark - 1] for run in runs])),
         "worst_gap": float(np.max([run.gaps[mark - 1] for run in runs])),
+        "gaps": [float(run.gaps[mark - 1]) for run in runs],
+        "greedy_gaps": [greedy_gap(run, mark) for run in runs],
         "certificate": float(np.mean(widths)),
     }
+
+
+def greedy_gap(run, mark):
+    """The gap of the best policy in the model of relative frequencies, with the data until then."""
+    model = run.task.model
+    plan = history_tree()(empirical(model, model.counts(run.episodes[:mark])))
+    return float(run.optimum - evaluate(plan.policy, run.task.world.pomdp))
 
 
 def certificate_width(run, mark):
@@ -205,9 +234,10 @@ def certificate_width(run, mark):
 
 def show(rows, episodes):
     """Print a table, and the geometric means of the ratios on flat tables."""
-    columns = ("regret", "error", "ratio", "optimistic", "excess", "gap", "certificate")
+    columns = ("regret", "error", "ratio", "optimistic", "excess", "gap", "greedy", "certificate")
     table = Table("problem", "rule", *columns, "ms per episode", title=f"{episodes:,} episodes")
     for row in rows:
+        row["greedy"] = np.mean(row["greedy_gaps"])
         numbers = [f"{row[name]:.3g}" for name in (*columns, "milliseconds")]
         table.add_row(row["problem"], row["rule"], *numbers)
     console = Console()
@@ -219,6 +249,22 @@ def show(rows, episodes):
             console.print(
                 f"{rule}: geometric mean of ratios on {len(ratios)} flat tables {mean:.3f}"
             )
+
+
+def show_cost(problem, episodes=2000, turns=5):
+    """Print the processor time per episode of two rules; the first turn compiles."""
+    world, rules = PROBLEMS[problem](), (explorers.anytime(), explorers.quantile_backup())
+    spent = np.empty((turns, len(rules)))
+    for turn, place in np.ndindex(spent.shape):
+        start = time.process_time()
+        learn(world, rules[place], history_tree(), episodes, turn, compiled=True, progress=False)
+        spent[turn, place] = 1e6 * (time.process_time() - start) / episodes
+    anytime, other = spent[1:].min(0)
+    print(
+        f"{problem}: anytime {anytime:.0f} microseconds per episode, quantile_backup {other:.0f}; "
+        f"ratio {anytime / other:.1f}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

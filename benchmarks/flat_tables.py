@@ -33,6 +33,7 @@ TABLES: dict[str, Callable[[float, float], World]] = {
     "fast_control": _zoo("fast_control", horizon=3),
     "imitation": _zoo("imitation", horizon=3),
     "sim_to_real": _zoo("sim_to_real", horizon=3),
+    "screening": _zoo("screening", horizon=3),
     "carried_screening": carried_screening,
 }
 

@@ -25,7 +25,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from peers import naive_tree, pomdp_py_pouct, pomdp_py_value_iteration
+from other_planners import naive_tree, pomdp_py_pouct, pomdp_py_value_iteration
 from rich.console import Console
 from rich.table import Table
 

@@ -16,7 +16,17 @@ from sphinx.addnodes import pending_xref
 import homdp_ppl
 
 THEMES = {  # sections for the names at the root; other names are listed under "More"
-    "Declaring": ("homdp", "tabular", "Kernels", "Real", "HOMDP", "World", "Spaces", "POMDP"),
+    "Declaring": (
+        "homdp",
+        "tabular",
+        "Kernels",
+        "Real",
+        "HOMDP",
+        "World",
+        "Spaces",
+        "POMDP",
+        "Sparse",
+    ),
     "Acting": (
         "rollout",
         "uniform_policy",

@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
     from homdp_ppl.core.reveal import Reveal
     from homdp_ppl.core.rollout import rollout
     from homdp_ppl.core.spaces import Real, Spaces
+    from homdp_ppl.core.sparse import Sparse
     from homdp_ppl.declare.decorator import homdp, tabular
     from homdp_ppl.declare.kernels import Kernels
     from homdp_ppl.declare.model import HOMDP
@@ -64,12 +65,13 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
     from homdp_ppl.formats import read_pomdp, write_pomdp
     from homdp_ppl.learning.labels import LabelValue, rank_labels
     from homdp_ppl.learning.learn import learn
-    from homdp_ppl.learning.run import Mixture, Run
+    from homdp_ppl.learning.mixture import Mixture
+    from homdp_ppl.learning.run import Run
     from homdp_ppl.posteriors import Posterior, posterior
     from homdp_ppl.precision import x64
     from homdp_ppl.storage.atomic import StorageError
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "HOMDP",
@@ -103,6 +105,7 @@ __all__ = [
     "Run",
     "Spaces",
     "SpacesError",
+    "Sparse",
     "StorageError",
     "Trajectory",
     "World",
@@ -153,6 +156,7 @@ _HOMES = {  # module: the public names that it defines
     "core.reveal": "Reveal",
     "core.rollout": "rollout",
     "core.spaces": "Real Spaces",
+    "core.sparse": "Sparse",
     "declare.decorator": "homdp tabular",
     "declare.kernels": "Kernels",
     "declare.model": "HOMDP",
@@ -165,7 +169,8 @@ _HOMES = {  # module: the public names that it defines
     "formats": "read_pomdp write_pomdp",
     "learning.labels": "LabelValue rank_labels",
     "learning.learn": "learn",
-    "learning.run": "Mixture Run",
+    "learning.mixture": "Mixture",
+    "learning.run": "Run",
     "posteriors": "Posterior posterior",
     "precision": "x64",
     "storage.atomic": "StorageError",

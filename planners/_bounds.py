@@ -10,13 +10,15 @@ evaluation/relaxations.py.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from homdp_ppl.core.checked import checked
+from homdp_ppl.core.moves import expect
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
+from homdp_ppl.core.sparse import Sparse
 from homdp_ppl.evaluation.relaxations import fast_informed_bound, mdp_values, qmdp, root_value
 from homdp_ppl.precision import Array
 
@@ -48,14 +50,18 @@ def blind_policies(pomdp: POMDP) -> Array:
     rewards = pomdp.reward.transpose(0, 3, 2, 1)  # (H, A, Y|1, X)
     split = pomdp.rewards_by_observation
     alpha = np.array(rewards if split else rewards[:, :, 0], dtype=np.float64, order="C")
-    moves = np.ascontiguousarray(pomdp.transition.transpose(0, 2, 1, 3))  # (H|1, A, X, X)
+    sparse = isinstance(pomdp.transition, Sparse)
+    moves: Any = [] if sparse else np.ascontiguousarray(pomdp.transition.transpose(0, 2, 1, 3))
     for h in reversed(range(pomdp.horizon - 1)):
         shows = pomdp.shows_after(h + 1)  # (A|1, X, Y)
         if split:
             later = (shows * alpha[h + 1].swapaxes(1, 2)).sum(-1)  # (A, X)
         else:
             later = shows.sum(-1) * alpha[h + 1]
-        onward = (moves[h if len(moves) > 1 else 0] @ later[:, :, None])[:, :, 0]
+        if sparse:
+            onward = expect(pomdp, np.broadcast_to(later, (pomdp.sizes[2], later.shape[1])), h).T
+        else:
+            onward = (moves[h if len(moves) > 1 else 0] @ later[:, :, None])[:, :, 0]
         alpha[h] += onward[:, None] if split else onward
     return alpha
 
@@ -71,7 +77,7 @@ def root_bounds(pomdp: POMDP) -> RootBounds:
     >>> print(", ".join(f"{name} {bound:.3f}" for name, bound in bounds._asdict().items()))
     blind 3.600, fast_informed 3.800, qmdp 3.900, mdp 4.000
     """
-    model = check_pomdp(pomdp, "root_bounds")
+    model = check_pomdp(pomdp, "root_bounds", sparse=True)
     Q = qmdp(model)
     return RootBounds(
         blind=float(root_value(model, model.to_user(blind_policies(model)[0]))),

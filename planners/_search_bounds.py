@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from homdp_ppl.core.moves import matrix
 from homdp_ppl.core.pomdp import POMDP
+from homdp_ppl.core.sparse import Sparse
 from homdp_ppl.evaluation.relaxations import fast_informed_bound
 from homdp_ppl.planners._bounds import blind_policies
 from homdp_ppl.precision import Array
@@ -103,13 +105,9 @@ class Work(NamedTuple):
 
 def compressed(pomdp: POMDP) -> list[Model]:
     """The tables from each step to the next; steps with equal tables share their memory."""
-    H, (X, Y, A) = pomdp.horizon, pomdp.sizes
+    H, (X, Y, _) = pomdp.horizon, pomdp.sizes
     split, steps = pomdp.rewards_by_observation, range(max(1, H - 1))
-    moves = []
-    for table in pomdp.transition.reshape(-1, X * A, X)[: len(steps)]:
-        rows = np.concatenate([[0], np.cumsum(np.count_nonzero(table, axis=1))])
-        columns = np.nonzero(table)[1].copy()  # contiguous: numba compiles for one type only
-        moves.append((rows, columns, table[table != 0]))
+    moves = [_rows_of(pomdp, h) for h in (steps if len(pomdp.transition) > 1 else steps[:1])]
     shows = [
         np.concatenate([pomdp.shows_after(min(h + 1, H - 1)), pomdp.shows(0)[None]])
         for h in (steps if len(pomdp.emission) > 1 else steps[:1])
@@ -121,6 +119,20 @@ def compressed(pomdp: POMDP) -> list[Model]:
         Model(pomdp.initial, shows[h % len(shows)], *moves[h % len(moves)], labels, origin, offset)
         for h in steps
     ]
+
+
+def _rows_of(pomdp: POMDP, h: int) -> tuple[Array, Array, Array]:
+    """The non-zero entries of T_h by rows: the start of each row, next states, probabilities."""
+    if isinstance(pomdp.transition, Sparse):
+        stored = matrix(pomdp, h).copy()
+        stored.eliminate_zeros()  # stored zeros are no possible transitions
+        rows, columns = (part.astype(np.int64) for part in (stored.indptr, stored.indices))
+        return rows, columns, stored.data
+    X, _, A = pomdp.sizes
+    table = pomdp.moves(h).reshape(X * A, X)
+    rows = np.concatenate([[0], np.cumsum(np.count_nonzero(table, axis=1))])
+    columns = np.nonzero(table)[1].copy()  # contiguous: numba compiles for one type only
+    return rows, columns, table[table != 0]
 
 
 def first_stages(pomdp: POMDP) -> list[Stage]:

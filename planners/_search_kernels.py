@@ -18,6 +18,7 @@ from numba import njit
 # The share of an action is (q_upper - lower) / (upper - lower). Actions with a smaller share are
 # not followed; the reach of others is multiplied by this power of the share.
 SERIOUS = 0.5
+FEW = 16  # a belief has few successors if this many times as many are fewer than the states
 SHARPNESS = 8
 
 # Without wrappers for other callers, compilation takes a third less time.
@@ -34,15 +35,31 @@ def _predict(model, stage, point, action, work):
     Returns the number of positive entries.
     """
     X, A = len(model.initial), len(work.base)
+    n = 0
     if point < 0:
         for x in range(X):
             work.predicted[x] = model.initial[x]
     else:
-        for k in range(stage.begin[point], stage.begin[point + 1]):
+        begin, end = stage.begin[point], stage.begin[point + 1]
+        following = 0
+        for k in range(begin, end):
             row, weight = model.origin[stage.state[k]] * A + action, stage.weight[k]
+            following += model.rows[row + 1] - model.rows[row]
             for t in range(model.rows[row], model.rows[row + 1]):
                 work.predicted[model.columns[t]] += weight * model.chances[t]
-    n = 0
+        if FEW * following < X:  # a list of the states instead of a pass over all of them
+            for k in range(begin, end):
+                row = model.origin[stage.state[k]] * A + action
+                for t in range(model.rows[row], model.rows[row + 1]):
+                    x = model.columns[t]
+                    if work.predicted[x] > 0.0:  # negative: listed already
+                        work.touched[n] = x
+                        work.predicted[x] = -work.predicted[x]
+                        n += 1
+            work.touched[:n].sort()
+            for t in range(n):
+                work.predicted[work.touched[t]] = -work.predicted[work.touched[t]]
+            return n
     for x in range(X):
         if work.predicted[x] > 0.0:
             work.touched[n] = x

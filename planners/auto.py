@@ -14,6 +14,7 @@ from homdp_ppl.core.gap import gap_problems, inside_gap
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import sizes_of, validated
+from homdp_ppl.core.sparse import stored
 from homdp_ppl.errors import PlanningError
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.planners._histories import Support, few_histories
@@ -24,6 +25,7 @@ from homdp_ppl.planners.alpha_vectors import MAX_VECTORS, solved
 from homdp_ppl.planners.bounded_search import GAP, bounded_search, require_room
 from homdp_ppl.planners.history_tree import history_tree
 
+DENSE = 5_000_000  # entries of transitions: larger sparse tables are not made dense
 SMALL_TREE = 200_000  # histories: a tree of this size is solved in well under a second
 # multiplications of the first turn of the search, a few milliseconds, and the factors of work from
 # one turn to the next, and of exact vectors to the search
@@ -43,24 +45,33 @@ class Auto:
         """Plan for a model; ``allowed`` restricts the actions by the history."""
         refuse(PlanningError, "auto", allowed_problems(allowed))
         _require_memory(pomdp)
-        model = validated(pomdp, "auto")
+        model = validated(pomdp, "auto", sparse=True)
         if allowed is not None:
             return self._restricted(model, allowed)
-        support = Support.of(model)
+        small = np.prod(np.shape(model.transition), dtype=object) <= DENSE
+        if model.is_sparse and not small:  # the tree and exact vectors need dense tables
+            with limited(self.time_limit) as limits:
+                return self._portfolio(model, limits, trying=False)
+        support = Support.of(model.dense)
         histories = few_histories(support, model.horizon, SMALL_TREE)
         if histories is not None:
             return _explained(history_tree()(model), f"there are only {histories:,} histories")
         with limited(self.time_limit) as limits:
             vectors_first = support.mixing or len(model.initial) <= FEW_STATES
-            return self._portfolio(model, vectors_first, limits)
+            return self._portfolio(model, limits, vectors_first)
 
-    def _portfolio(self, model: POMDP, vectors_first: bool, limits: Limits) -> Plan:
-        """Search and exact vectors in turns, with more work each time, until one succeeds."""
+    def _portfolio(
+        self, model: POMDP, limits: Limits, vectors_first: bool = False, trying: bool = True
+    ) -> Plan:
+        """Search and exact vectors in turns, with more work each time, until one succeeds.
+
+        Exact vectors are left out unless ``trying``.
+        """
         began, scale = time.perf_counter(), float(model.scale)
         gap = inside_gap(self.gap, self.relative_gap, GAP, scale, model.horizon)
         many = f"there are {len(model.initial)} states and too many histories for a tree"
         search = plan = None
-        searching = trying = True
+        searching = True
         tries, most = 0, FIRST
         while searching or trying:
             if searching and not (vectors_first and tries == 0):
@@ -143,7 +154,7 @@ def _search(model: POMDP, gap: float, limits: Limits) -> Search:
 def _vectors(model: POMDP, gap: float, limits: Limits) -> tuple[Plan | None, bool]:
     """The plan by exact vectors, if they fit the limits, and whether more work could help."""
     try:
-        return solved(model, gap, MAX_VECTORS, limits), False
+        return solved(model.dense, gap, MAX_VECTORS, limits), False
     except StoppedError:
         return None, True
     except PlanningError:  # more vectors than max_vectors
@@ -156,7 +167,7 @@ def _vectors(model: POMDP, gap: float, limits: Limits) -> tuple[Plan | None, boo
 def _require_memory(pomdp: POMDP) -> None:
     """Raise PlanningError if a copy of the tables exceeds the memory budget."""
     X, Y, A, H = sizes_of(pomdp, "auto")
-    numbers = sum(int(np.prod(np.shape(part), dtype=object)) for part in pomdp)
+    numbers = sum(map(stored, pomdp))
     got = f"{count(X)} states, {count(Y)} observations, {count(A)} actions, horizon {H}"
     remedy = "Use a smaller model" + (" or a shorter horizon." if H > 1 else ".")
     require_memory(PlanningError, "auto", "model", got, 2 * NUMBER * numbers, remedy)

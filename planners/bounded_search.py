@@ -18,6 +18,7 @@ from homdp_ppl.core.gap import gap_problems, inside_gap
 from homdp_ppl.core.plan import Plan, make_plan
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import sizes_of, validated
+from homdp_ppl.core.sparse import stored
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.planners._allowed_search import search_allowed
 from homdp_ppl.planners._limits import limited, time_problems
@@ -40,9 +41,9 @@ class BoundedSearch:
         started = time.perf_counter()
         with limited(self.time_limit) as limits:
             require_room(pomdp, "bounded_search")
-            model = validated(pomdp, "bounded_search")
+            model = validated(pomdp, "bounded_search", sparse=True)
             if allowed is not None:
-                return self._restricted(model, allowed)
+                return self._restricted(model.dense, allowed)
             given = self.gap, self.relative_gap, GAP, float(model.scale), model.horizon
             search = Search(model, inside_gap(*given), limits)
             search.run()
@@ -114,7 +115,7 @@ def require_room(pomdp: POMDP, planner: str) -> None:
     S = X * np.shape(pomdp.reward)[2]  # states of the bounds
     needed = 8 * (
         6 * H * S * A
-        + 3 * np.shape(pomdp.transition)[0] * X * A * X
+        + 3 * stored(pomdp.transition)
         + H * WIDTH * (X + S + 4 * A + Y)
         + 2 * max(ENTRIES, A * Y * X)
     )

@@ -43,7 +43,7 @@ def scripts(monkeypatch):
         sys.modules.pop(name)
 
 
-LONG = ("compare_declarations", "missing_states")  # they take half a minute each
+LONG = ("compare_declarations", "missing_states", "reproduction")  # half a minute each
 
 
 def pages_with_code():

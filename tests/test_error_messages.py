@@ -191,7 +191,7 @@ MISTAKES = {
         evaluate_with_another_behaviour,
         DataError,
         "behaviour: 1 problem\n"
-        "  1. behaviour[episode 1, step 2]: got probability 0 for 1 recorded actions; expected a "
+        "  1. behaviour[episode 1, step 2]: got probability 0 for 1 recorded action; expected a "
         "policy that takes every recorded action with positive probability. Pass the policy that "
         "acted, or None to estimate it from the log.",
     ),
@@ -325,7 +325,7 @@ def test_a_reveal_of_too_few_states():
         agent.reveal("p 1", ["left"])
     assert str(caught.value) == (
         "reveal of 'p 1': 1 problem\n"
-        "  1. states[episode 'p 1']: got 1 states; expected 2 states: one per step and the state "
+        "  1. states[episode 'p 1']: got 1 state; expected 2 states: one per step and the state "
         "after the last action. For some of the states, pass a dictionary: {step: state, ...}."
     )
 

@@ -61,7 +61,7 @@ ATTACKS = {
         "states",
     ),
     "rocksample": (
-        "models.load('rocksample', size=7, rocks=[(k, k) for k in range(7)])",
+        "models.load('rocksample', size=5, rocks=[(k, k) for k in range(5)])",
         "DeclarationError",
         "states",
     ),

@@ -1,13 +1,17 @@
-"""The wheel: its contents, and that it works in a fresh environment."""
+"""The wheel and the source distribution: contents, and that the wheel works when installed."""
 
 import os
+import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+
+import homdp_ppl
 
 ROOT = Path(__file__).parents[1]
 USE = """
@@ -20,19 +24,31 @@ print(episode.states.shape)
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
+def source(tmp_path_factory):
+    """A clone with uncommitted changes."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("needs a clone")
+    source = tmp_path_factory.mktemp("packaging") / "source"
     run("git", "clone", "--quiet", str(ROOT), str(source))
     listed = run(
         "git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"
     ).splitlines()
-    for name in listed:  # include uncommitted changes
+    for name in listed:
         if (ROOT / name).is_file() and not (ROOT / name).is_symlink():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             (source / name).write_bytes((ROOT / name).read_bytes())
-    run(sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(source))
-    (built,) = folder.glob("*.whl")
+    return source
+
+
+@pytest.fixture(scope="module")
+def wheel(source):
+    return build(source, "--wheel", "*.whl")
+
+
+def build(source, kind, pattern):
+    folder = source.parent / kind.strip("-")
+    run(sys.executable, "-m", "build", kind, "--outdir", str(folder), str(source))
+    (built,) = folder.glob(pattern)
     return built
 
 
@@ -65,6 +81,14 @@ def test_the_lowest_versions_are_the_declared_bounds():
     assert lowest == [bound.replace(">=", "==") for bound in declared]
 
 
+def test_all_files_have_the_same_version():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert homdp_ppl.__version__ == version
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[:2] == ["Unreleased", version]
+
+
 @pytest.mark.slow
 def test_works_in_a_fresh_environment(wheel, tmp_path):
     run(sys.executable, "-m", "venv", str(tmp_path / "env"))
@@ -75,3 +99,12 @@ def test_works_in_a_fresh_environment(wheel, tmp_path):
     run(python, *pip, str(wheel))
     assert run(python, "-W", "error", "-c", USE, cwd=tmp_path).strip() == "(5,)"
     assert "growl" in run(str(tmp_path / "env" / "bin" / "homdp"), "play", "tiger", cwd=tmp_path)
+
+
+@pytest.mark.slow
+def test_the_source_distribution_has_tests_and_documentation(source):
+    with tarfile.open(build(source, "--sdist", "*.tar.gz")) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    listed = run("git", "-C", str(ROOT), "ls-files", "tests", "docs", "models", "planners")
+    assert set(listed.splitlines()) <= names
+    assert {"CHANGELOG.md", "Makefile", "tutorials/execute.py", "constraints/lowest.txt"} <= names

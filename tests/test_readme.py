@@ -2,11 +2,15 @@
 
 import contextlib
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from homdp_ppl import models
+from homdp_ppl.cli.parser import make_parser
 
 README = Path(__file__).parents[1] / "README.md"
 CODE = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
@@ -51,6 +55,31 @@ def test_the_log(names):
     assert low <= names["plan"].value <= high
     assert names["choice"].chosen.low > names["choice"].baseline.high or names["choice"].kept
     assert len(CODE) == 4
+
+
+def test_the_command_line():
+    """All commands are accepted by the parser, and the model zoo has as many worlds as stated."""
+    text = README.read_text()
+    commands = re.findall(r"^homdp (.*?)(?: *#.*)?$", text, flags=re.MULTILINE)
+    for command in commands:
+        make_parser().parse_args(shlex.split(command))
+    assert len(commands) >= 10
+    assert f"the model zoo: {len(models.MODELS)} worlds" in text
+
+
+def test_figures_are_those_of_the_benchmarks_page():
+    page = (README.parent / "docs" / "benchmarks.md").read_text()
+    pattern = r"planning, (.*?) \((\d+) states\), (\d+) steps, certified gap (\S+) \| (\S+) s"
+    rows = re.findall(pattern, README.read_text())
+    for _, states, steps, gap, seconds in rows:
+        assert re.search(rf"\({states}, .*?\| {steps} \| .*? \| {gap} \| {seconds} \|", page)
+    named = {name.strip("`"): int(states) for name, states, *_ in rows if name.startswith("`")}
+    assert len(named) == len(rows) - 1 == 2
+    assert named == {name: len(models.load(name).spaces.states) for name in named}
+
+
+def test_length():
+    assert len(README.read_text().splitlines()) <= 200
 
 
 def test_links_are_absolute_and_exist():

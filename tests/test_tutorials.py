@@ -1,6 +1,7 @@
 """Every notebook runs in a fresh kernel without errors or warnings, and is saved with outputs."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import nbformat
@@ -53,3 +54,18 @@ def test_errors_and_warnings_raise(tmp_path, source, words):
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)]), path)
     with pytest.raises(tool.NotebookError, match=words):
         tool.execute(path)
+
+
+@pytest.mark.parametrize("path", notebooks())
+def test_notebook_opens_in_colab_and_binder(path):
+    """Links in the first cell; then a cell that installs only where the package is missing."""
+    notebook = nbformat.read(path, as_version=4)
+    for start in ("https://colab.research.google.com/github", "https://mybinder.org/v2/gh"):
+        (link,) = re.findall(rf"\(({start}[^)]*)\)", notebook.cells[0].source)
+        assert link.endswith(f"tutorials/{path.name}")
+    install = next(cell for cell in notebook.cells if cell.cell_type == "code")
+    assert install.source.splitlines()[2].startswith('if find_spec("homdp_ppl") is None:')
+    assert install.source.splitlines()[3].startswith("    %pip install")
+    assert install.outputs == []
+    scripts = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    assert sum("pip install" in script for script in scripts) == 1

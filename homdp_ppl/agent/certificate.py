@@ -56,7 +56,11 @@ class LiveCertificate(NamedTuple):
 
     def __repr__(self) -> str:
         noun = f"{self.episodes:,} episode{'s' * (self.episodes != 1)}"
-        unused = f" ({self.unused:,} more wait for earlier ones)" if self.unused else ""
+        unused = (
+            f" ({self.unused:,} more are used when earlier ones are revealed)"
+            if self.unused
+            else ""
+        )
         return (
             f"Certificate from {noun}{unused}: value at least {self.lower:.4g}, "
             f"optimum at most {self.upper:.4g}, with probability {1 - self.delta:.6g}"

@@ -7,7 +7,9 @@ code.
 
 from __future__ import annotations
 
+import math
 import re
+import sys
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,6 +20,7 @@ from homdp_ppl.precision import Array
 from homdp_ppl.storage.blocks import Block
 
 LONGEST = 500  # characters of an id or a reason
+LARGEST = sys.float_info.max
 DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -144,8 +147,9 @@ def _made(facts: Any, arrays: dict[str, Any]) -> Made:
     match facts:
         case {"policy": None | str() as policy, "optimistic": value} if (
             set(arrays) == {"visits"}
+            and _are_counts(arrays["visits"])
             and (policy is None or DIGEST.fullmatch(policy))
-            and (value is None or type(value) is float)
+            and (value is None or (type(value) is float and math.isfinite(value)))
         ):
             return Made(policy, arrays["visits"], value)
     raise ValueError("an invalid decision")
@@ -214,9 +218,13 @@ def _is_whole(value: Any) -> bool:
     return type(value) is int and 0 <= value < 2**31
 
 
+def _are_counts(values: Array) -> bool:
+    return values.dtype.kind in "iuf" and bool((np.isfinite(values) & (values >= 0)).all())
+
+
 def _are_numbers(values: Any) -> bool:
     if values is None:
         return True
     return isinstance(values, list) and all(
-        type(value) in (int, float) and np.isfinite(value) for value in values
+        type(value) in (int, float) and -LARGEST <= value <= LARGEST for value in values
     )

@@ -20,6 +20,7 @@ from homdp_ppl.agent.decision import (
 from homdp_ppl.agent.similar import Similar, similar
 from homdp_ppl.agent.values import encode
 from homdp_ppl.core import html
+from homdp_ppl.core.allowed import allowed_after
 from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked_but
 from homdp_ppl.core.episodes import Episodes
@@ -53,7 +54,7 @@ class Explanation(NamedTuple):
     observations: tuple[str, ...]
     actions: tuple[str, ...]  # so far
     belief: dict[str, float]  # probability of each state now
-    values: dict[str, ActionValue]  # by action
+    values: dict[str, ActionValue]  # by action, without those that are forbidden now
     turnings: tuple[Turning, ...]  # beliefs from which on another action would be better
     instead: dict[str, str]  # the action, had the last observation been another one
     following: dict[str, Following]  # the next action, by the next observation
@@ -143,7 +144,7 @@ def explain(
     model
         A posterior, or a world.
     observations
-        y_1 .. y_h, as names or indices.
+        y_1 .. y_h, as names or indices; of several sensors also as dicts or tuples.
     actions
         a_1 .. a_{h-1}, as names or indices.
     draws
@@ -221,6 +222,8 @@ def _named(
     by_state = np.where(belief > 0, together / np.where(belief > 0, belief, 1.0), plain)
     node = node_after(graph, seen, done)
     chances, chosen = graph.probabilities[node], int(np.argmax(graph.probabilities[node]))
+    offered = np.flatnonzero(_allowed(homdp, seen, done) | (chances > 0))
+    named, place = [actions[a] for a in offered], int(np.searchsorted(offered, chosen))
     following = {}
     if len(seen) < homdp.horizon:
         ahead = weights @ np.stack([each.following[chosen] for each in found])
@@ -238,14 +241,21 @@ def _named(
         tuple(actions[a] for a in done),
         dict(zip(states, belief.tolist(), strict=True)),
         {
-            name: ActionValue(float(chances[a]), float(mean[a]), float(spread[a]))
-            for a, name in enumerate(actions)
+            actions[a]: ActionValue(float(chances[a]), float(mean[a]), float(spread[a]))
+            for a in offered
         },
-        tuple(turnings(belief, by_state, chosen, states, actions)),
+        tuple(turnings(belief, by_state[offered], place, states, named)),
         instead,
         following,
         similar(homdp, past, seen, done),
     )
+
+
+def _allowed(homdp: HOMDP, seen: Array, done: Array) -> Array:
+    """Which actions are allowed after a history, (A,)."""
+    if homdp.allowed is None:
+        return np.ones(len(homdp.spaces.actions), dtype=bool)
+    return allowed_after(homdp.allowed, seen, done, homdp.spaces, "explain", DataError)
 
 
 def _indices(where: str, given: Sequence[Any], names: tuple[str, ...]) -> Array:

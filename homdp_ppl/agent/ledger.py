@@ -207,6 +207,10 @@ class Ledger:
             raise ValueError("revealed states of an episode that has not ended")
         if any(step > steps for step in event.states):
             raise ValueError("a revealed state after the end of its episode")
+        if event.rewards is not None and len(event.rewards) != len(session.actions):
+            raise ValueError(f"{len(event.rewards)} rewards of {len(session.actions)} steps")
+        if event.labels is not None and len(event.labels) != steps:
+            raise ValueError(f"{len(event.labels)} labels of {steps} states")
         self.corrections += session.is_revealed
         session.states |= event.states
         session.refused = None

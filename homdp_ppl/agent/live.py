@@ -51,7 +51,8 @@ class LiveEpisode:
         Parameters
         ----------
         observation
-            The observation of this step: its name or index, or real numbers.
+            The observation of this step: its name or index, or real numbers. With several sensors,
+            also a dict {sensor: outcome} or a tuple with one outcome per sensor.
         step
             The number of the step, from 1. With it, a call may be repeated: it returns the same
             action again. Default: the next step.

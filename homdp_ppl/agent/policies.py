@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from homdp_ppl.continuous.quantised_policy import QuantisedPolicy, cell_names
+from homdp_ppl.continuous.tabulation import as_edges
 from homdp_ppl.core.blind_policy import BlindPolicy
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.spaces import Spaces, names_of
 from homdp_ppl.declare.fingerprint import fingerprint
+from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.precision import Array
 from homdp_ppl.storage.atomic import StorageError, storage_errors
 from homdp_ppl.storage.npz import read_arrays, write_arrays
@@ -60,12 +62,19 @@ def from_arrays(parts: dict[str, Array], spaces: Spaces) -> Kept:
     """The policy of arrays, which are validated; raises PolicyError."""
     start, chances, successor = (parts[name] for name in ("start", "probabilities", "successor"))
     allowed = parts["allowed"] if parts["allowed"].size else None
+    found, A = chances.shape, len(spaces.actions)
+    if found[1:] != (A,):
+        problem = Problem("probabilities", f"shape {found}", f"shape (N, {A})")
+        raise PolicyError("policy of an agent", [problem])
+    if allowed is not None and allowed.shape != found:
+        problem = Problem("allowed", f"shape {allowed.shape}", f"shape {found}")
+        raise PolicyError("policy of an agent", [problem])
     if int(parts["kind"][0]) == BLIND:
         return Kept(BlindPolicy(chances))
     if int(parts["kind"][0]) == CELLS:
-        names = cell_names(parts["edges"]), spaces.actions
-        graph = GraphPolicy(start, chances, successor, names)
-        return Kept(QuantisedPolicy(parts["edges"], graph), allowed)
+        edges = as_edges(parts["edges"])
+        graph = GraphPolicy(start, chances, successor, (cell_names(edges), spaces.actions))
+        return Kept(QuantisedPolicy(edges, graph), allowed)
     names = names_of(spaces.observations), spaces.actions
     return Kept(GraphPolicy(start, chances, successor, names), allowed)
 

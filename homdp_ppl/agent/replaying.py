@@ -41,7 +41,7 @@ def groups_of(ledger: Ledger, actor: Actor, last: int) -> tuple[Groups, int]:
     """The last episodes that can be replayed, and the number of those that cannot.
 
     An episode can be replayed if the agent played it to its end, and if its policy is known after
-    every history. Its states need not be revealed: which of them are is no matter of chance.
+    every history. Its states need not be revealed: a choice of revealed episodes would be biased.
     """
     H = ledger.spaces.horizon
     played = [

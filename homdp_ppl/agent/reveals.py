@@ -71,7 +71,8 @@ def _states(
     if len(items) != last and not isinstance(given, Mapping):
         expected = f"{last} states: one per step and the state after the last action"
         remedy = "For some of the states, pass a dictionary: {step: state, ...}."
-        return {}, [Problem("states", f"{len(items)} states", expected, remedy, at)]
+        got = f"{len(items)} state{'s' * (len(items) != 1)}"
+        return {}, [Problem("states", got, expected, remedy, at)]
     found: dict[int, Value] = {}
     for step, state in items:
         place = f"{at}, step {step}" if is_count(step) else at
@@ -138,5 +139,5 @@ def _episode_problems(
         return list(error.problems), []
     if not spaces.finite:
         return [], []
-    excluded = excluded_problems(episodes, homdp.structure.support, spaces)
+    excluded = excluded_problems(episodes, homdp.structure.support, homdp.form, spaces)
     return ([], excluded) if any(missing) or excluded else (recorded_problems(homdp, episodes), [])

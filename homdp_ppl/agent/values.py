@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from homdp_ppl.core.arguments import is_count
-from homdp_ppl.core.sensors import ENDED
+from homdp_ppl.core.sensors import ENDED, Sensors
 from homdp_ppl.core.spaces import Real, Space, Spaces
 from homdp_ppl.errors import Problem, shown, unknown
 
@@ -24,9 +24,13 @@ def encode(where: str, given: Any, space: Space, at: str = "") -> tuple[Value, l
     (1, [])
     >>> encode("observation", [0.5, 2], Real(2))
     ([0.5, 2.0], [])
+    >>> encode("observation", {"ear": "right"}, Sensors({"ear": ("left", "right")}))
+    (1, [])
     """
     if isinstance(space, Real):
         return _numbers(where, given, space, at)
+    if isinstance(space, Sensors):
+        return space.encode(where, given, at)
     if isinstance(given, str):
         if given in space:
             return space.index(given), []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,10 @@ from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, HOMDPError, Problem, shown
 from homdp_ppl.formats.logs import PARQUET, TEXT, read_log
+from homdp_ppl.memory import amount, require_memory
+from homdp_ppl.storage._system import open_named
 
+PER_BYTE = 32  # bytes of memory per byte of JSON: most for empty lists
 REQUIRED, OPTIONAL = ("observations", "actions", "states"), ("id", "rewards", "ended")
 
 
@@ -40,7 +44,11 @@ def read_episodes(path: Path, columns: Sequence[str], homdp: HOMDP) -> Any:
 def read_lines(path: Path) -> list[Any]:
     """The JSON values of a file, one per line; empty lines are skipped."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        with open_named(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            got = f"a file of {amount(size)}"
+            require_memory(DataError, "add", "file", got, PER_BYTE * size, "Split the file.")
+            lines = file.read(size).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = "no file" if isinstance(error, FileNotFoundError) else "a file that is not text"
         expected = "a file with one JSON object per line"

@@ -105,7 +105,7 @@ def _further(actions: Any, name: str, text: str) -> None:
     if name == "end":
         parser.add_argument("--reason", choices=("terminal", "truncated"), help="why it ended")
     if name == "abandon":
-        parser.add_argument("--reason", default="", help="why, for the record")
+        parser.add_argument("--reason", default="", help="reason, which is recorded")
     if name == "reveal":
         parser.add_argument("states", metavar="STATES", help=STATES)
         parser.add_argument("--rewards", metavar="JSON", help="list of recorded rewards")

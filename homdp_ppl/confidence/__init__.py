@@ -1,15 +1,6 @@
 """Confidence sets from counts and posteriors: radii, sequences, value ranges, bonuses, backups."""
 
-from homdp_ppl.confidence.backups import (
-    Moments,
-    backup_moments,
-    draw_backup,
-    has_moments,
-    moment_backup,
-    moments,
-    start_variance,
-    upper_quantile,
-)
+from homdp_ppl.confidence.backups import draw_backup, moment_backup, upper_quantile
 from homdp_ppl.confidence.bonuses import centred_bonus, hop_b_bonus, hop_b_class_bonus, start_bonus
 from homdp_ppl.confidence.class_events import (
     ClassEvent,
@@ -39,6 +30,13 @@ from homdp_ppl.confidence.posteriors import (
 )
 from homdp_ppl.confidence.radii import Radii, hop_b_class_radii, hop_b_radii, weissman_radii
 from homdp_ppl.confidence.ranges import Ranges, value_ranges
+from homdp_ppl.confidence.row_moments import (
+    Moments,
+    backup_moments,
+    has_moments,
+    moments,
+    start_variance,
+)
 from homdp_ppl.confidence.sequences import Interval, confidence_sequence
 from homdp_ppl.confidence.sets import Box, Sets, confidence_sets
 from homdp_ppl.confidence.transport import transport_bound

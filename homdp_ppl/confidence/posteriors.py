@@ -8,17 +8,12 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from homdp_ppl.confidence.backups import (
-    backup_moments,
-    has_moments,
-    moments,
-    one_step_values,
-    upper_quantile,
-)
+from homdp_ppl.confidence.backups import one_step_values, upper_quantile
 from homdp_ppl.confidence.dirichlet import DRAWS, ROWS, bounds, quantiles
 from homdp_ppl.confidence.radii import Radii
 from homdp_ppl.confidence.reward_beliefs import reward_bounds, reward_quantiles
 from homdp_ppl.confidence.rewards import unknown_rewards
+from homdp_ppl.confidence.row_moments import backup_moments, has_moments, moments
 from homdp_ppl.confidence.rows import unknown_rows
 from homdp_ppl.confidence.sensor_dirichlet import product_bounds, product_quantiles
 from homdp_ppl.core.arguments import check_arguments, refuse, size_problems

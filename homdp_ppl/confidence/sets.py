@@ -21,6 +21,7 @@ from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_shapes import check_index
 from homdp_ppl.core.pomdp_validation import check_pomdp
+from homdp_ppl.core.sparse import as_dense
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError, Problem
@@ -163,9 +164,10 @@ def confidence_sets(
 
     def full(moved: Array) -> Tables:
         initial, *tables = rows.tables(xp.maximum(moved, 0.0), known=False)
-        return Tables(initial, *form.full(*tables))
+        transition, emission = form.full(*tables)
+        return Tables(initial, as_dense(transition, "confidence_sets"), emission)
 
-    centre = homdp.model_of([*rows.tables(frequency), *homdp.structure.reference[3:]])
+    centre = homdp.model_of([*rows.tables(frequency), *homdp.structure.reference[3:]]).dense
     if homdp.rewards.law is None:
         return Sets(centre, full(up), full(down), Interval(centre.reward, centre.reward))
     centre = centre._replace(reward=empirical_rewards(homdp, counts, known))

@@ -15,7 +15,7 @@ from homdp_ppl.declare.model import World
 from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.precision import Array
-from homdp_ppl.storage.npz import read_arrays, write_arrays
+from homdp_ppl.storage.npz import names_in, read_arrays, write_arrays
 
 FORMAT = "homdp_ppl quantised policy 2"
 OLDER = ("homdp_ppl quantised policy 1",)  # formats without a card, which can be loaded
@@ -95,8 +95,9 @@ class QuantisedPolicy:
     def load(cls, path: str | Path) -> QuantisedPolicy:
         """Read a policy from a file written by :meth:`save`; no code in it is executed."""
         parts = read_arrays(path, FORMAT, PARTS, optional=CARD, older=OLDER)
-        edges, start, probabilities, successor, actions = (parts[name] for name in PARTS)
-        names = (cell_names(edges), tuple(map(str, actions))) if len(actions) else None
+        start, probabilities, successor = (parts[name] for name in PARTS[1:4])
+        edges, actions = as_edges(parts["edges"]), names_in(path, parts, "actions")
+        names = (cell_names(edges), actions) if actions else None
         card = card_of(str(path), parts)
         return cls(edges, GraphPolicy(start, probabilities, successor, names, card))
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from homdp_ppl.continuous.quadrature import Pieces, cut, panels
+from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.pomdp import POMDP, Stationary
 from homdp_ppl.declare.latent import latent_tables, states_on_line
 from homdp_ppl.declare.model import World
@@ -83,7 +84,11 @@ def in_units(world: World, model: POMDP) -> POMDP:
 
 def as_edges(edges: ArrayLike) -> Array:
     """Edges of cells as an array; raises :class:`PlanningError` if they do not increase."""
-    array = np.asarray(edges, dtype=np.float64)
-    if array.ndim != 1 or not np.isfinite(array).all() or not (np.diff(array) > 0).all():
-        raise PlanningError("cells", [Problem("edges", f"{array}", "increasing finite numbers")])
-    return array
+    array, problems = as_numbers("edges", edges, "shape (K,)")
+    if array is not None and not (
+        array.ndim == 1 and np.isfinite(array).all() and (np.diff(array) > 0).all()
+    ):
+        problems = [Problem("edges", f"{array}", "increasing finite numbers")]
+    if array is None or problems:
+        raise PlanningError("cells", problems)
+    return np.asarray(array, dtype=np.float64)

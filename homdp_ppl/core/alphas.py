@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
+from homdp_ppl.core.moves import matrix
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
-from homdp_ppl.core.sparsity import sparse_if_large
 from homdp_ppl.errors import PlanningError, PolicyError, Problem
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array
@@ -57,7 +57,7 @@ def policy_alphas(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
     ... ]  # one node per step; the lamp is lit now, and with probability 1/2 later
     [[[0.0, 1.5]], [[0.0, 1.0]]]
     """
-    pomdp = check_pomdp(pomdp, "policy_alphas")
+    pomdp = check_pomdp(pomdp, "policy_alphas", sparse=True)
     check_policy(policy, pomdp.spaces)
     if not isinstance(policy, GraphPolicy):
         remedy = "Convert it: GraphPolicy.from_policy(policy, model)."
@@ -84,7 +84,7 @@ def alphas_of(policy: GraphPolicy, pomdp: POMDP, by_step: list[Array] | None = N
     for h in reversed(range(pomdp.horizon)):
         here = by_step[h]
         if h + 1 < pomdp.horizon and (not moves or len(pomdp.transition) > 1):
-            moves = [sparse_if_large(pomdp.moves(h)[:, a]) for a in range(A)]
+            moves = [matrix(pomdp, h, a) for a in range(A)]
         alpha = _rewards(policy.probabilities[here], pomdp, h)  # (N, X) or (N, Y, X)
         if h + 1 < pomdp.horizon:
             later, following = by_step[h + 1], alphas[h + 1]

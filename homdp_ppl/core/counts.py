@@ -12,11 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.clue_building import hindsight_counts, zero_counts
 from homdp_ppl.core.episode import Episode, missing_value
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.form import Form
+from homdp_ppl.core.pattern import Pattern
 from homdp_ppl.core.policy import range_problems
 from homdp_ppl.core.pomdp_validation import spaces_of
 from homdp_ppl.core.reward_counts import RewardCounts
@@ -31,7 +33,7 @@ Names: TypeAlias = tuple[tuple[str, ...], ...]
 @partial(
     jax.tree_util.register_dataclass,
     data_fields=["transition", "emission", "initial", "rewards", "hindsight"],
-    meta_fields=["names"],
+    meta_fields=["names", "pattern"],
 )
 @dataclass(frozen=True, eq=False)
 class Counts:
@@ -55,6 +57,7 @@ class Counts:
     rewards: RewardCounts | None = None  # of recorded rewards; None if rewards are known
     # of labels and of what was revealed, by table; None if the declaration has neither
     hindsight: dict[str, Array] | None = None
+    pattern: Pattern | None = None  # of sparse transitions
 
     @classmethod
     @checked
@@ -68,7 +71,8 @@ class Counts:
         rewards = None if form.reward is None else RewardCounts.zero(form.reward)
         hindsight = form.hindsight
         further = zero_counts(hindsight) if hindsight is not None and hindsight.matters else None
-        return cls(transition, emission, model.spaces.names, initial, rewards, further)
+        counted = transition, emission, model.spaces.names, initial, rewards, further
+        return cls(*counted, pattern=form.pattern)
 
     @classmethod
     @checked
@@ -84,6 +88,7 @@ class Counts:
         moves, shows = model.form.step_places(batch.states, batch.observations, batch.actions)
         if not batch.full_length:
             moves, shows = (tuple(part[batch.steps] for part in index) for index in (moves, shows))
+        refuse(DataError, "counts", _excluded(model.form, moves))
         starts, rewards = (batch.states[:, 0],), zero.rewards
         if rewards is not None and batch.rewards is not None and batch.rewards_known is not None:
             played = batch.states, batch.observations, batch.actions
@@ -95,6 +100,7 @@ class Counts:
             _incremented(np.zeros(model.form.initial, dtype=np.int64), starts, traced=False),
             rewards,
             hindsight_counts(batch, batch.revealed, model.form),
+            pattern=model.form.pattern,
         )
 
     def __add__(self, other: Counts) -> Counts:
@@ -129,6 +135,7 @@ class Counts:
             self.initial + other.initial if both else None,  # type: ignore[operator]
             None if self.rewards is None or other.rewards is None else self.rewards + other.rewards,
             _added(self.hindsight, other.hindsight),
+            pattern=self.pattern,
         )
 
     @checked
@@ -142,6 +149,7 @@ class Counts:
         if not traced:
             _check_indices(self, episode)
         moves, shows = self.form.step_places(episode.states, episode.observations, episode.actions)
+        refuse(DataError, "counts", [] if traced else _excluded(self.form, moves))
         return Counts(
             _incremented(self.transition, moves, traced),
             _incremented(self.emission, shows, traced),
@@ -150,6 +158,7 @@ class Counts:
             if self.initial is None
             else _incremented(self.initial, (episode.states[0],), traced),
             _with_rewards(self.rewards, episode),
+            pattern=self.pattern,
         )
 
     @property
@@ -157,7 +166,7 @@ class Counts:
         """The form of the tables that are counted."""
         transition, emission = np.shape(self.transition), np.shape(self.emission)
         reward = None if self.rewards is None else self.rewards.form
-        return Form(transition[-1:], transition, emission, reward)
+        return Form(emission[-2:-1], transition, emission, reward, pattern=self.pattern)
 
     @property
     def reward(self) -> Array | None:
@@ -173,6 +182,14 @@ class Counts:
     def visits(self) -> Array:
         """n(x) at steps 1..H, with the axes of the emission table except the last."""
         return self.emission.sum(-1)
+
+
+def _excluded(form: Form, moves: tuple[Array, ...]) -> list[Problem]:
+    """Report transitions for which a sparse model has no entry; they cannot be counted."""
+    if form.pattern is None or not form.excludes(moves).any():
+        return []
+    got, expected = "transitions without an entry in the table", "possible transitions only"
+    return [Problem("states", got, expected, "Store zeros where transitions may be seen.")]
 
 
 def _added(one: dict[str, Array] | None, other: dict[str, Array] | None) -> dict[str, Array] | None:

@@ -200,16 +200,22 @@ def incomplete_problems(episodes: Episodes) -> list[Problem]:
     return [Problem("states", got, "all states revealed", GAPS, at)]
 
 
-def excluded_problems(episodes: Episodes, support: Support, spaces: Spaces) -> list[Problem]:
-    """Report steps that a declaration excludes; only revealed states are read."""
+def excluded_problems(
+    episodes: Episodes, support: Support, form: Form, spaces: Spaces
+) -> list[Problem]:
+    """Report steps that a declaration excludes; only revealed states are read.
+
+    ``form`` is the form of the tables of the support.
+    """
     states, actions, seen = episodes.states, episodes.actions, episodes.observations
     before, after = states[:, :-1], states[:, 1:]
-    form = Form(np.shape(support.initial), np.shape(support.transition), np.shape(support.emission))
     moves, shows = form.step_places(states, seen, actions)
+    # sparse tables: an impossible entry at the end of each row, for states without an entry
+    padded = np.pad(support.transition, [(0, 0)] * (support.transition.ndim - 1) + [(0, 1)])
     excluded = {
         "initial": ~support.initial[states[:, :1]],
         "emission": ~support.emission[shows],
-        "transition": ~support.transition[moves],
+        "transition": ~(support.transition if form.pattern is None else padded)[moves],
     }
     if not episodes.complete:
         taken = episodes.steps & episodes.revealed[:, :-1]

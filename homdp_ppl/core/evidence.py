@@ -200,7 +200,8 @@ def _counts(episodes: Episodes, known: Array, model: HasTables) -> Counts:
         recorded = taken & known[:, :-1] & np.asarray(episodes.rewards_known)
         rewards = rewards.add(*played, episodes.rewards, recorded)
     further = hindsight_counts(episodes, known, model.form)
-    return Counts(**counted, names=zero.names, rewards=rewards, hindsight=further)
+    counted |= {"rewards": rewards, "hindsight": further, "pattern": zero.pattern}
+    return Counts(**counted, names=zero.names)
 
 
 def _gaps(

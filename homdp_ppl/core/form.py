@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from homdp_ppl.core.hindsight_form import HindsightForm
+from homdp_ppl.core.pattern import Pattern
 from homdp_ppl.core.reward_form import RewardForm
+from homdp_ppl.core.sparse import Sparse, values_of
 from homdp_ppl.precision import Array, namespace
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ class Form(NamedTuple):
     emission: tuple[int, ...]  # (X, Y), (A + 1, X, Y) or (H, A + 1 or 1, X, Y)
     reward: RewardForm | None = None  # of random rewards; None if rewards are known
     hindsight: HindsightForm | None = None  # of labels and of the mechanism of reveals
+    # of sparse transitions: their table has an axis of possible next states, (X, A, K)
+    pattern: Pattern | None = None
 
     @property
     def tables(self) -> tuple[tuple[int, ...], ...]:
@@ -70,8 +74,31 @@ class Form(NamedTuple):
         return len(self.transition) == 3 and len(self.emission) == 2
 
     def transition_index(self, h: Any, *place: Any) -> tuple[Any, ...]:
-        """The index of (x, a, x'), or of its first entries, in a transition table at step h."""
+        """The index of (x, a, x'), or of its first entries, in a transition table at step h.
+
+        In the table of a sparse model, it is K if x' is not among the possible next states.
+        """
+        if self.pattern is not None and len(place) == 3:
+            x, a, following = place
+            place = (x, a, self.pattern.slot(h, x, a, following))
         return (h, *place) if self.moves_by_step else place
+
+    def transition_rows(self, transition: Array, h: Any, x: Any, a: Any) -> Array:
+        """T_h(. | x, a) from a transition table, (..., X); can be traced."""
+        if self.pattern is None:
+            rows: Array = transition[self.transition_index(h, x, a)]
+            return rows
+        return self.pattern.dense_rows(transition, h, x, a)
+
+    def entry(self, where: str, index: Array) -> Array:
+        """The index of an entry of a named table, with the next state of a sparse transition."""
+        if self.pattern is None or where != "transition":
+            return index
+        return np.array(self.pattern.following(index.tolist()))
+
+    def excludes(self, moves: tuple[Array, ...]) -> Array:
+        """Which indices of transitions are not in the table of a sparse model."""
+        return np.asarray(moves[-1]) >= self.transition[-1]
 
     def emission_index(self, h: Any, a: Any, *place: Any) -> tuple[Any, ...]:
         """The index of (x, y), or of x, in an emission table at step h.
@@ -111,7 +138,7 @@ class Form(NamedTuple):
         xp = namespace(states, actions)
         before, after = states[..., :-1], states[..., 1:]
         if self.is_stationary:
-            return (before, actions, after), (before, observations)
+            return self.transition_index(0, before, actions, after), (before, observations)
         h = xp.broadcast_to(xp.arange(actions.shape[-1]), actions.shape)
         none = xp.full((*actions.shape[:-1], 1), self.sizes[2], dtype=actions.dtype)
         previous = xp.concatenate([none, actions[..., :-1]], axis=-1)
@@ -122,19 +149,23 @@ class Form(NamedTuple):
             self.emission_index(h, previous, before, observations),
         )
 
-    def full(self, transition: Array, emission: Array) -> tuple[Array, Array]:
-        """Both tables in the full ranks of a POMDP; extra leading axes are candidates."""
-        return (
-            transition if self.moves_by_step else transition[..., None, :, :, :],
-            _full_emission(emission, len(self.emission)),
-        )
+    def table(self, tables: Any) -> Any:
+        """The transitions of tables in this form: an array, or :class:`Sparse`."""
+        return self.full(tables.transition, tables.emission)[0]
 
-    def short(self, transition: Array, emission: Array) -> tuple[Array, Array]:
+    def full(self, transition: Array, emission: Array) -> tuple[Any, Array]:
+        """Both tables in the full ranks of a POMDP; extra leading axes are candidates."""
+        shows = _full_emission(emission, len(self.emission))
+        if self.pattern is not None:
+            return Sparse(self.pattern.entries(transition), self.pattern), shows
+        return transition if self.moves_by_step else transition[..., None, :, :, :], shows
+
+    def short(self, transition: Any, emission: Array) -> tuple[Array, Array]:
         """Both tables in this form, from the full ranks of a POMDP: the inverse of :meth:`full`."""
-        return (
-            transition if self.moves_by_step else transition[..., 0, :, :, :],
-            _short_emission(emission, len(self.emission)),
-        )
+        shows = _short_emission(emission, len(self.emission))
+        if self.pattern is not None:
+            return self.pattern.pad(values_of(transition, self.pattern)), shows
+        return transition if self.moves_by_step else transition[..., 0, :, :, :], shows
 
 
 def stationary_form(spaces: Spaces) -> Form:
@@ -143,14 +174,16 @@ def stationary_form(spaces: Spaces) -> Form:
     return Form((X,), (X, A, X), (X, Y))
 
 
-def form_of_tables(transition: Array, emission: Array) -> Form:
+def form_of_tables(transition: Array | Sparse, emission: Array) -> Form:
     """The form of tables in full ranks; axes of size 1 are left out where they can be."""
-    T, O = np.shape(transition)[-4:], np.shape(emission)[-4:]  # noqa: E741
+    pattern = transition.pattern if isinstance(transition, Sparse) else None
+    T = np.shape(transition)[-4:] if pattern is None else (*pattern.shape[:3], pattern.longest)
+    O = np.shape(emission)[-4:]  # noqa: E741
     if O[0] > 1:
         shows: tuple[int, ...] = O
     else:
         shows = O[1:] if O[1] > 1 else O[2:]
-    return Form((T[1],), T if T[0] > 1 else T[1:], shows)
+    return Form((T[1],), T if T[0] > 1 else T[1:], shows, pattern=pattern)
 
 
 def _full_emission(table: Array, rank: int) -> Array:

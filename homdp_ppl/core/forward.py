@@ -15,6 +15,7 @@ import numpy as np
 
 from homdp_ppl.core.evidence import Evidence, Gaps
 from homdp_ppl.core.form import Form
+from homdp_ppl.core.sparse import Sparse
 from homdp_ppl.precision import Array, namespace
 
 
@@ -50,6 +51,7 @@ class Rows:
     ) -> None:
         xp = self._xp = namespace(initial, transition, emission)
         full_T, full_O = form.full(transition, emission)
+        full_T = full_T.dense("gaps") if isinstance(full_T, Sparse) else full_T
         self.form = form
         self.clues = None if clues is None else xp.asarray(clues)
         self.initial = initial  # (..., X)

@@ -23,7 +23,7 @@ from homdp_ppl.core.spaces import HasSpaces, Real, names_of
 from homdp_ppl.core.writing_out import written_out
 from homdp_ppl.errors import PolicyError, Problem
 from homdp_ppl.precision import Array
-from homdp_ppl.storage.npz import read_arrays, write_arrays
+from homdp_ppl.storage.npz import names_in, read_arrays, write_arrays
 
 MAX_NODES = 200_000
 COPIES = 4  # of the arrays of a policy while it is created
@@ -178,8 +178,9 @@ class GraphPolicy:
         optional = (*SENSOR_ARRAYS, *CARD)
         parts = read_arrays(path, FORMAT, PARTS, optional=optional, older=OLDER)
         card = card_of(str(path), parts)
-        start, probabilities, successor, observations, actions = (parts[name] for name in PARTS)
-        names = sensors_of(parts, tuple(map(str, observations))), tuple(map(str, actions))
+        start, probabilities, successor = (parts[name] for name in PARTS[:3])
+        observations, actions = (names_in(path, parts, name) for name in PARTS[3:])
+        names = sensors_of(parts, observations), actions
         return cls(start, probabilities, successor, names if names[1] else None, card)
 
     @checked

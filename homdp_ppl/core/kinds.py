@@ -22,6 +22,7 @@ from homdp_ppl.core.randomness import is_key
 LATER = {  # names in annotations that modules import only for type checkers
     "Axes": "matplotlib.axes",
     "HOMDP": "homdp_ppl.declare.model",
+    "Run": "homdp_ppl.learning.run",
     "xr": "xarray",
     "nx": "networkx",
     "gymnasium": "gymnasium",

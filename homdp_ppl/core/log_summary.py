@@ -219,7 +219,8 @@ def _visits(episodes: Episodes, known: Array, model: HasTables) -> tuple[RowVisi
         if table == "initial":
             visits[()] = seen.sum()
         else:
-            np.add.at(visits, tuple(place[seen] for place in places), 1)
+            index = (np.broadcast_to(place, seen.shape)[seen] for place in places)
+            np.add.at(visits, tuple(index), 1)
         fixed = np.zeros(shape[:-1], bool) if certain is None else getattr(certain, table)
         fixed = np.broadcast_to(fixed, visits.shape)
         used = _usable(table, spaces, model)

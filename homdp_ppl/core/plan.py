@@ -88,7 +88,7 @@ class Plan:
         """Raise an error for an invalid model, or if a certified plan violates value <= upper."""
         check_fields(self, "Plan")
         if self.model is not None:
-            check_pomdp(self.model, self.planner)
+            check_pomdp(self.model, self.planner, sparse=True)
         object.__setattr__(self, "value", float(self.value))
         object.__setattr__(self, "upper", float(self.upper))
         finite = math.isfinite(self.value) and math.isfinite(self.upper)
@@ -343,6 +343,6 @@ def make_plan(
         if not is_number(number):
             problems.append(Problem(name, shown(number), "a number"))
     refuse(PlanningError, planner, problems)
-    model = check_pomdp(model, planner)
+    model = check_pomdp(model, planner, sparse=True)
     check_policy(policy, model.spaces)
     return Plan(policy, float(value), float(upper), True, planner, statistics, model.spaces, model)

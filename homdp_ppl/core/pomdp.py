@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.core.form import Form, form_of_tables
+from homdp_ppl.core.moves import expect, sparse_onward
 from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.pomdp_shapes import (
     SHORT_FORMS,
@@ -23,6 +24,7 @@ from homdp_ppl.core.pomdp_shapes import (
     full_tables,
 )
 from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.core.sparse import Sparse, as_dense
 from homdp_ppl.errors import PlanningError, Problem, shown
 from homdp_ppl.precision import Array, namespace
 
@@ -32,7 +34,7 @@ EXACT = "Use planners.history_tree(), which is exact for such models."
 
 class _Fields(NamedTuple):
     initial: Array  # (X,)                rho(x)
-    transition: Array  # (H|1, X, A, X)      T_h(x' | x, a)
+    transition: Any  # (H|1, X, A, X)      T_h(x' | x, a): an array, or Sparse
     emission: Array  # (H|1, A+1|1, X, Y)  O_h(y | x, a), a the previous action, A at first
     reward: Array  # (H, X, Y|1, A)      r_h(x, y, a), y the observation seen before the action
     terminal: Array  # (X,) bool           whether the episode ends in x
@@ -47,6 +49,9 @@ class POMDP(_Fields):
     size 1. Extra leading axes, the same in every field, form a batch of models (candidates). Steps
     h count from 0 in code. The first action is taken after the first observation. Use :meth:`of`
     to create a model from shorter forms.
+
+    Transitions are an array or a :class:`Sparse` table, which stores non-zeros only. The methods
+    below accept both; functions without support for sparse tables use :attr:`dense`.
 
     Examples
     --------
@@ -103,7 +108,8 @@ class POMDP(_Fields):
         initial
             rho(x), (X,).
         transition
-            T(x' | x, a), (X, A, X), or one table per step, (H, X, A, X).
+            T(x' | x, a), (X, A, X), or one table per step, (H, X, A, X), or a :class:`Sparse`
+            table.
         emission
             O(y | x), (X, Y). Rank 3 is (A + 1, X, Y), by the previous action, with index A for
             the observation before the first action; rank 4 is (H, A + 1 or 1, X, Y).
@@ -157,9 +163,19 @@ class POMDP(_Fields):
         return form_of_tables(self.transition, self.emission)
 
     def moves(self, h: Any) -> Array:
-        """T_h(x' | x, a), (X, A, X)."""
+        """T_h(x' | x, a), (X, A, X), as an array."""
         check_index("step", h, self.horizon)
-        return _at(self.transition, h, 4)
+        return _at(as_dense(self.transition, "POMDP.moves"), h, 4)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether transitions are a :class:`Sparse` table."""
+        return isinstance(self.transition, Sparse)
+
+    @property
+    def dense(self) -> POMDP:
+        """The model with transitions as an array; PlanningError if it exceeds the memory budget."""
+        return self._replace(transition=as_dense(self.transition, "POMDP.dense"))
 
     def shows(self, h: Any, a: Any = None) -> Array:
         """O_h(y | x, a) after the previous action a, (X, Y); a is None before the first action."""
@@ -222,15 +238,21 @@ class POMDP(_Fields):
         Returns sum_x b(x) T_h(x' | x, a), of shape (..., X) for beliefs (..., X). If ``a`` is None
         or a slice, the result has one row per action: (..., A, X).
         """
-        moves = self.moves(h)
-        numeric = _numeric(b)
-        if not numeric or b.ndim < 1 or b.shape[-1] != moves.shape[-1] or np.ma.is_masked(b):
-            expected = f"probabilities of {moves.shape[-1]} states along the last axis"
+        X, _, A = self.sizes
+        if not _numeric(b) or b.ndim < 1 or b.shape[-1] != X or np.ma.is_masked(b):
+            expected = f"probabilities of {X} states along the last axis"
             raise PlanningError("predict", [Problem("b", shown(b, 80), expected)])
+        if isinstance(self.transition, Sparse):
+            check_index("step", h, self.horizon)
+            if a is None or isinstance(a, slice):
+                every = sparse_onward(self.transition, b, None, h)
+                return every if a is None else every[..., a, :]
+            check_index("action", a, A)
+            return sparse_onward(self.transition, b, a, h)
+        moves = self.moves(h)
         if a is None or isinstance(a, slice):
             some = moves if a is None else moves[:, a]
-            X, A, _ = some.shape
-            return (b @ some.reshape(X, A * X)).reshape(*b.shape[:-1], A, X)
+            return (b @ some.reshape(X, -1)).reshape(*b.shape[:-1], -1, X)
         check_index("action", a, int(moves.shape[-2]))
         if isinstance(a, jax.core.Tracer):
             moves = jnp.asarray(moves)  # NumPy arrays cannot be indexed by traced values
@@ -257,11 +279,11 @@ class POMDP(_Fields):
             expected = f"finite numbers of shape {(X,)} or {(A, Y, X)}"
             raise PlanningError("backup", [Problem("v", shown(v, 80), expected)])
         if v.ndim == 1:
-            return self.moves(h) @ v
+            check_index("step", h, self.horizon)
+            return expect(self, v, h)
         check_index("step", h, self.horizon - 1)
-        xp = namespace(self, v)
-        seen = (xp.swapaxes(self.shows_after(h + 1), -1, -2) * v).sum(1)  # (A, X)
-        return xp.einsum("xaz,az->xa", self.moves(h), seen)
+        seen = (namespace(self, v).swapaxes(self.shows_after(h + 1), -1, -2) * v).sum(1)  # (A, X)
+        return expect(self, seen, h)
 
     def with_bonus(self, bonus: Array) -> POMDP:
         """The model with a bonus added to its rewards, (H, X, A), or (X, A) for every step.
@@ -348,7 +370,7 @@ class POMDP(_Fields):
             )
         return Stationary(
             self.initial,
-            self.transition[..., 0, :, :, :],
+            self.dense.transition[..., 0, :, :, :],
             self.emission[..., 0, 0, :, :],
             self.reward[..., :, :, 0, :],
         )

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from homdp_ppl.core.numbers import as_numbers
+from homdp_ppl.core.sparse import Sparse
 from homdp_ppl.errors import HOMDPError, PlanningError, Problem, shown
 from homdp_ppl.memory import NUMBER, count, memory_problems
 from homdp_ppl.precision import Array
@@ -41,7 +42,7 @@ class Arrays(NamedTuple):
     """The arrays of a POMDP in full ranks."""
 
     initial: Array
-    transition: Array
+    transition: Array | Sparse
     emission: Array
     reward: Array
     terminal: Array
@@ -64,7 +65,10 @@ def arrays_of(
         "reward": reward,
         **({} if terminal is None else {"terminal": terminal}),
     }
-    read = {name: as_numbers(name, table, _forms(name)) for name, table in passed.items()}
+    read: dict[str, tuple[Any, list[Problem]]] = {
+        name: (table, []) if isinstance(table, Sparse) else as_numbers(name, table, _forms(name))
+        for name, table in passed.items()
+    }
     given = {name: table for name, (table, _) in read.items() if table is not None}
     problems = [problem for _, wrong in read.values() for problem in wrong]
     problems += [*_rank_problems(given), *_horizon_problems(horizon)]
@@ -82,7 +86,9 @@ def arrays_of(
         rewards = rewards[None].repeat(sizes["H"], axis=0)
     return Arrays(
         given["initial"],
-        given["transition"][(None,) * (4 - given["transition"].ndim)],
+        given["transition"]
+        if isinstance(given["transition"], Sparse)
+        else given["transition"][(None,) * (4 - given["transition"].ndim)],
         given["emission"][(None,) * (4 - given["emission"].ndim)],
         rewards if rewards.ndim == 4 else rewards[:, :, None],
         given.get("terminal", np.zeros(given["initial"].shape)).astype(bool),
@@ -120,7 +126,7 @@ def fit_problems(shapes: Mapping[str, tuple[int, ...]]) -> list[Problem]:
     return wrong
 
 
-def full_tables(given: Mapping[str, Any]) -> dict[str, Array]:
+def full_tables(given: Mapping[str, Any]) -> dict[str, Any]:
     """Convert tables of a stationary model from short form to full ranks; None is left out.
 
     Raises
@@ -128,9 +134,12 @@ def full_tables(given: Mapping[str, Any]) -> dict[str, Array]:
     PlanningError
         If a table is not an array of numbers, or has too few axes.
     """
-    tables: dict[str, Array] = {}
+    tables: dict[str, Any] = {}
     problems: list[Problem] = []
     for name, table in given.items():
+        if isinstance(table, Sparse):
+            tables[name] = table
+            continue
         numbers, wrong = (None, []) if table is None else as_numbers(name, table, full_shape(name))
         problems += wrong
         if numbers is None:

@@ -15,6 +15,7 @@ from homdp_ppl.core.pomdp import POMDP, numbered_spaces
 from homdp_ppl.core.pomdp_shapes import FULL, fit_problems, full_axes, full_shape, shape_remedy
 from homdp_ppl.core.probabilities import FLOAT32, row_problems
 from homdp_ppl.core.spaces import NO_TABLES, Spaces
+from homdp_ppl.core.sparse import Sparse, as_dense, row_sums
 from homdp_ppl.errors import DataError, PlanningError, Problem, shown
 from homdp_ppl.precision import Array
 
@@ -97,7 +98,7 @@ def _ragged(pomdp: POMDP) -> list[Problem]:
     return problems
 
 
-def validated(pomdp: POMDP, subject: str) -> POMDP:
+def validated(pomdp: POMDP, subject: str, sparse: bool = False) -> POMDP:
     """A validated copy of one model, in contiguous float64 arrays.
 
     The sums of rows may differ from 1 by the rounding of float32.
@@ -108,6 +109,8 @@ def validated(pomdp: POMDP, subject: str) -> POMDP:
         The model.
     subject
         The calling function, named in the error.
+    sparse
+        Whether sparse transitions are kept, as in :func:`check_pomdp`.
 
     Raises
     ------
@@ -116,26 +119,37 @@ def validated(pomdp: POMDP, subject: str) -> POMDP:
     """
     return POMDP(
         *(
-            np.array(part, dtype=bool if name == "terminal" else np.float64, order="C")
-            for name, part in zip(FULL, check_pomdp(pomdp, subject), strict=True)
+            part
+            if isinstance(part, Sparse)
+            else np.array(part, dtype=bool if name == "terminal" else np.float64, order="C")
+            for name, part in zip(FULL, check_pomdp(pomdp, subject, sparse), strict=True)
         )
     )
 
 
-def check_pomdp(pomdp: Any, subject: str) -> POMDP:
+def check_pomdp(pomdp: Any, subject: str, sparse: bool = False) -> POMDP:
     """Return a valid model with NumPy arrays; raise the errors of :func:`validated` otherwise.
 
     NumPy arrays are not copied; lists and JAX arrays are converted. Traced numbers cannot be
-    checked and are accepted.
+    checked and are accepted. Sparse transitions are made dense, if they fit into the memory budget,
+    unless the caller supports them (``sparse``).
     """
     sizes = sizes_of(pomdp, subject)
     model: POMDP = pomdp
-    if _evidently_valid(model) or _traced(model):
-        return model
-    problems = _number_problems(model, sizes)
-    if problems:
-        raise PlanningError(subject, problems)
-    return POMDP(*map(np.asarray, model))
+    if not _evidently_valid(model) and not _traced(model):
+        problems = _number_problems(model, sizes)
+        if problems:
+            raise PlanningError(subject, problems)
+        model = POMDP(*map(_as_array, model))
+    if model.is_sparse and not sparse:
+        return model._replace(transition=as_dense(model.transition, subject))
+    return model
+
+
+def _as_array(part: Any) -> Any:
+    if isinstance(part, Sparse):
+        return Sparse(np.asarray(part.values, dtype=np.float64), part.pattern)
+    return np.asarray(part)
 
 
 def check_candidates(pomdp: Any, subject: str) -> POMDP:
@@ -144,10 +158,12 @@ def check_candidates(pomdp: Any, subject: str) -> POMDP:
     candidates: POMDP = pomdp
     if _evidently_valid(candidates) or _traced(candidates):
         return candidates
-    arrays = POMDP(*map(np.asanyarray, candidates))  # masked arrays keep their masks
+    arrays = POMDP(  # masked arrays keep their masks
+        *(part if isinstance(part, Sparse) else np.asanyarray(part) for part in candidates)
+    )
     for place in np.ndindex(arrays.initial.shape[:-1]):
-        check_pomdp(POMDP(*(part[place] for part in arrays)), subject)
-    return POMDP(*map(np.asarray, arrays))
+        check_pomdp(POMDP(*(part[place] for part in arrays)), subject, sparse=True)
+    return POMDP(*map(_as_array, arrays))
 
 
 def check_parameters(parameters: Any, subject: str) -> None:
@@ -169,7 +185,7 @@ def spaces_of(model: Any, subject: str) -> Spaces:
         If it is an invalid POMDP.
     """
     if isinstance(model, POMDP):
-        return check_pomdp(model, subject).spaces
+        return check_pomdp(model, subject, sparse=True).spaces
     spaces = getattr(model, "spaces", None)
     if isinstance(spaces, Spaces) and all(isinstance(part, tuple) for part in spaces[:3]):
         steps = spaces.horizon
@@ -203,7 +219,7 @@ def _number_problems(pomdp: POMDP, sizes: tuple[int, int, int, int]) -> list[Pro
 
 
 def _traced(pomdp: POMDP) -> bool:
-    return any(isinstance(part, jax.core.Tracer) for part in pomdp)
+    return any(isinstance(part, jax.core.Tracer) for part in jax.tree.leaves(tuple(pomdp)))
 
 
 def _evidently_valid(pomdp: POMDP) -> bool:
@@ -213,7 +229,8 @@ def _evidently_valid(pomdp: POMDP) -> bool:
     """
     *numbers, terminal, scale, shift = pomdp
     for part in numbers:
-        if type(part) is not np.ndarray or part.dtype is not FLOAT64:
+        kept = part.values if isinstance(part, Sparse) else part
+        if type(kept) is not np.ndarray or kept.dtype is not FLOAT64:
             return False
     for part in (scale, shift):  # numbers, if a model was taken from several
         if type(part) not in (np.ndarray, np.float64) or part.dtype is not FLOAT64:
@@ -231,6 +248,8 @@ def _evidently_valid(pomdp: POMDP) -> bool:
 
 def _field_problems(name: str, given: Any, sizes: tuple[int, int, int, int]) -> list[Problem]:
     """Report invalid numbers of a table."""
+    if isinstance(given, Sparse):
+        return [] if _probable(given) else row_problems(name, given, numbered_spaces(*sizes))
     table, problems = as_numbers(name, given, full_shape(name))
     if table is None:
         return problems
@@ -250,9 +269,12 @@ def _finite(part: Array) -> bool:
     return bool(np.isfinite(part).all()) if part.ndim else math.isfinite(part)
 
 
-def _probable(table: Array) -> bool:
+def _probable(table: Any) -> bool:
     """Whether all rows are probabilities; False if there is any NaN."""
     low, high = 1 - FLOAT32, 1 + FLOAT32
+    if isinstance(table, Sparse):
+        sums, values = row_sums(table), np.asarray(table.values)
+        return bool(values.min() >= 0 and sums.min() >= low and sums.max() <= high)
     if table.size <= SMALL:
         negative = min(table.ravel().tolist()) < 0  # misses NaN, which the sums do not
         return not negative and all(low <= s <= high for s in table.sum(-1).ravel().tolist())

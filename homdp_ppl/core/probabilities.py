@@ -8,6 +8,7 @@ import numpy as np
 
 from homdp_ppl.core.hindsight_form import HINDSIGHT, LABEL, LAST
 from homdp_ppl.core.spaces import Spaces, kernel_of, names_of
+from homdp_ppl.core.sparse import Sparse, row_sums
 from homdp_ppl.errors import Problem
 from homdp_ppl.precision import Array
 
@@ -22,7 +23,7 @@ LEADING = {
 RANKS = {"initial": 1, "transition": 3, "emission": 2}  # of the short form
 
 
-def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:
+def row_problems(where: str, table: Array | Sparse, spaces: Spaces) -> list[Problem]:
     """Report all problems of a table of probabilities: NaN, negative entries, wrong sums.
 
     Parameters
@@ -35,6 +36,8 @@ def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:
     spaces
         The names of the model, which describe the entries.
     """
+    if isinstance(table, Sparse):
+        return _sparse_problems(where, table, spaces)
     table = np.asarray(table, dtype=np.float64)
     sums = table.sum(-1)
     error = np.abs(sums - 1)
@@ -95,6 +98,26 @@ def row_problems(where: str, table: Array, spaces: Spaces) -> list[Problem]:
         problems[LISTED_ROWS:] = [
             Problem(where, f"{more} more invalid entries or rows", "rows of probabilities")
         ]
+    return problems
+
+
+def _sparse_problems(where: str, table: Sparse, spaces: Spaces) -> list[Problem]:
+    """Report the invalid rows of a sparse table, each of them as a dense row."""
+    pattern, problems = table.pattern, list[Problem]()
+    sums, values = row_sums(table).ravel(), np.asarray(table.values)
+    wrong = ~(np.abs(sums - 1) <= ROW_TOLERANCE)
+    wrong[pattern.rows[~(values >= 0)]] = True
+    for row in np.flatnonzero(wrong)[:LISTED_ROWS]:
+        entries = slice(pattern.starts[row], pattern.starts[row + 1])
+        dense = np.zeros(pattern.shape[3])
+        dense[pattern.columns[entries]] = values[entries]
+        index = np.array(np.unravel_index(row, pattern.shape[:3]))
+        at = entry_name(where, index, pattern.shape, spaces)
+        found = row_problems(where, dense[None, None, None], spaces)
+        problems += [problem._replace(at=at) for problem in found]
+    more = int(wrong.sum()) - LISTED_ROWS
+    if more > 0:
+        problems.append(Problem(where, f"{more} more invalid rows", "rows of probabilities"))
     return problems
 
 

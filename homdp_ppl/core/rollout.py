@@ -14,6 +14,7 @@ from homdp_ppl.core.barrier import separated
 from homdp_ppl.core.episode import Ended, Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
+from homdp_ppl.core.moves import draw_next
 from homdp_ppl.core.policy import Policy, Trajectory, ask
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import (
@@ -62,7 +63,7 @@ def play(pomdp: POMDP, policy: GraphPolicy, noise: Noise) -> Episode:
     :func:`steps_taken` counts the steps before.
     """
     _, _, A = pomdp.sizes
-    pomdp = POMDP(*map(jnp.asarray, pomdp))  # traced steps cannot index NumPy arrays
+    pomdp = jax.tree.map(jnp.asarray, pomdp)  # traced steps cannot index NumPy arrays
 
     def step(
         carry: tuple[Array, Array, Array], inputs: tuple[Array, Noise]
@@ -73,7 +74,7 @@ def play(pomdp: POMDP, policy: GraphPolicy, noise: Noise) -> Episode:
         observation = choose(pomdp.shows(h, previous)[state], u.observation)
         node = jnp.where(h == 0, policy.first(observation), policy.next(node, action, observation))
         action = choose(policy.probabilities[node], u.action)
-        following = choose(pomdp.moves(h)[state, action], u.state)
+        following = draw_next(pomdp, h, state, action, u.state)
         return (following, node, action), (state, observation, action)
 
     first = choose(pomdp.initial, noise.state[0])
@@ -250,7 +251,7 @@ def play_by_asking(pomdp: POMDP, policy: Policy, noise: Noise, spaces: Spaces) -
         observations.append(int(choose(shows[state], noise.observation[h])))
         chances = ask(policy, observations, actions, spaces)
         actions.append(int(choose(chances, noise.action[h])))
-        state = int(choose(pomdp.moves(h)[state, actions[-1]], noise.state[h + 1]))
+        state = int(draw_next(pomdp, h, state, actions[-1], noise.state[h + 1]))
         states.append(state)
     seen = Trajectory(np.array(observations, dtype=int), np.array(actions, dtype=int))
     ended: Ended = "terminal" if pomdp.terminal[state] else "horizon"

@@ -215,7 +215,10 @@ def _number(value: Any) -> float:
 def as_keys(
     where: str, column: Column, report: Report, blanks: Collection[str] = ("",)
 ) -> tuple[Values, Values]:
-    """The number of each row's episode, in order of first appearance, and the ids as texts."""
+    """The number of each row's episode, in order of first appearance, and the ids as texts.
+
+    The number is -1 if the id is missing.
+    """
     levels = flat(where, column, report)
     if levels is None:
         return np.zeros(len(column), dtype=np.int64), np.array(["?"], dtype=object)
@@ -231,7 +234,8 @@ def as_keys(
     order = appeared[np.argsort(first)]
     rank[order] = np.arange(len(order))
     names = np.array(list(numbering), dtype=object)
-    return rank[codes], names[order]
+    absent = np.array(missing, dtype=bool)[levels.codes]
+    return np.where(absent, -1, rank[codes]), names[order]
 
 
 def _text(value: Any) -> str:

@@ -189,6 +189,8 @@ class _Reading:
             steps = Steps(where, *as_steps(where, values, self.report, self.blanks))
             if steps.order is None and self.size:
                 self.report.refuse()
+        if (key < 0).any():
+            self.report.refuse()  # gaps and duplicates would only follow from the missing ids
         acted = self.saw | self.did
         used = acted | self.revealed | self.rewarded | self.labelled
         rows = arranged(key, ids, steps, used, acted, self.report)

@@ -12,15 +12,17 @@ import numpyro
 from numpy.typing import ArrayLike
 from numpyro.distributions import Distribution
 
-from homdp_ppl.core.allowed import Allowed, allowed_problems
+from homdp_ppl.core.allowed import Allowed
+from homdp_ppl.core.pattern import Pattern
 from homdp_ppl.core.spaces import Real
+from homdp_ppl.core.sparse import Sparse
 from homdp_ppl.declare.density_validation import play_trials, trial_problems, trials
 from homdp_ppl.declare.fingerprint import fingerprint, probe_digest
 from homdp_ppl.declare.hindsight_kernels import RevealUnit, refused_parts, unit_problems
-from homdp_ppl.declare.kernels import Kernels, tabulators
+from homdp_ppl.declare.kernels import Kernels, pattern_of, tabulators
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.probing import Probe, Prober
-from homdp_ppl.declare.restriction import restriction_digest, restriction_problems
+from homdp_ppl.declare.restriction import restriction_of
 from homdp_ppl.declare.reward_law import law_of, mean_problems
 from homdp_ppl.declare.rewards import Given, Recorded, rewards_of
 from homdp_ppl.declare.sizes import declared_size_problems
@@ -29,6 +31,7 @@ from homdp_ppl.declare.validation import (
     check_program,
     check_spaces,
     check_tables,
+    declared_pattern,
     further_reserved,
     inspect_program,
 )
@@ -146,9 +149,8 @@ def homdp(
         try:
             model = declare(function, named, horizon, given, terminal, reveal_unit)
         except DeclarationError as error:
-            wrong = allowed_problems(allowed)
-            if not wrong:
-                raise
+            spaces, _ = check_spaces(states, observations, actions, horizon, terminal)
+            wrong = [] if allowed is None else restriction_of(allowed, spaces)[1]
             raise DeclarationError(error.args[0], [*error.problems, *wrong]) from None
         return model if allowed is None else restricted(model, allowed)
 
@@ -157,7 +159,7 @@ def homdp(
 
 def tabular(
     *,
-    T: ArrayLike | Distribution,
+    T: ArrayLike | Sparse | Distribution,
     O: ArrayLike | Distribution | Mapping[str, ArrayLike | Distribution],  # noqa: E741
     initial: ArrayLike,
     horizon: int,
@@ -175,8 +177,9 @@ def tabular(
     Parameters
     ----------
     T
-        T(x' | x, a), shape (X, A, X), or (H, X, A, X) with one table per step: an array, or a
-        distribution over such tables. The site of a distribution is called "T".
+        T(x' | x, a), shape (X, A, X), or (H, X, A, X) with one table per step: an array, a
+        :class:`Sparse` table, or a distribution over tables. The site of a distribution is called
+        "T".
     O
         O(y | x), shape (X, Y): an array or a distribution. The site of a distribution is called
         "O". If observations depend on the previous action, the shape is (A + 1, X, Y), and the
@@ -224,7 +227,7 @@ def tabular(
     if bad:
         raise DeclarationError(name, bad)
 
-    def table(site: str, given: ArrayLike | Distribution) -> ArrayLike:
+    def table(site: str, given: Any) -> Any:
         if not isinstance(given, Distribution):
             return given
         return numpyro.sample(site, given.to_event(len(given.batch_shape)))
@@ -269,12 +272,17 @@ def declare(
     spaces, problems = check_spaces(states, observations, actions, horizon, terminal)
     misused = check_program(function)
     too_large = [] if spaces is None else declared_size_problems(spaces)
+    if spaces is not None and too_large and not misused:  # sparse transitions need less
+        too_large = declared_size_problems(spaces, declared_pattern(function, spaces))
     if spaces is None or misused or too_large:
         raise DeclarationError(name, [*problems, *misused, *too_large])
     kernels_of_rewards: list[bool] = []
     asked: set[str] = set()
 
+    patterns: set[Pattern | None] = set()
+
     def tried(kernels: Kernels, key: Any) -> dict[str, Callable[[], Any]]:
+        patterns.add(pattern_of(kernels, spaces) if spaces.finite else None)
         kernels_of_rewards.append(kernels.reward is not None)
         asked.update(part for part in ("label", "revealed") if getattr(kernels, part) is not None)
         return tabulators(kernels, spaces) if spaces.finite else trials(kernels, spaces, key)
@@ -282,29 +290,42 @@ def declare(
     sites, sound, misshapen = inspect_program(function, tried)
     rewards, wrong = rewards_of(given, spaces, any(kernels_of_rewards))
     model = HOMDP(name, spaces, rewards, function, sites, reveal_unit=reveal_unit)
-    finish = _with_structure if spaces.finite else _with_trials
     wrong += [] if spaces.finite else refused_parts(asked, reveal_unit)
     wrong += further_reserved(sites, asked)
-    return finish(model, [*problems, *wrong, *misshapen], sound)
+    found = [*problems, *wrong, *misshapen]
+    if not spaces.finite:
+        return _with_trials(model, found)
+    if len(patterns) > 1:
+        got = "a sparse table with other next states in a second run"
+        found.append(Problem("transition", got, "the same next states in every run"))
+        sound = ()
+    return _with_structure(model, found, sound, next(iter(patterns), None))
 
 
-def _with_structure(model: HOMDP, problems: list[Problem], sound: tuple[str, ...]) -> HOMDP:
-    """Add the structure of a finite model. Invalid rows of well-formed kernels are problems too."""
+def _with_structure(
+    model: HOMDP, problems: list[Problem], sound: tuple[str, ...], pattern: Pattern | None
+) -> HOMDP:
+    """Add the structure of a finite model. Invalid rows of well-formed kernels are problems too.
+
+    ``pattern`` is that of sparse transitions.
+    """
     if not sound:
         raise DeclarationError(model.name, problems)
     with x64():
         prober = Prober(model.function, model.sites, model.spaces, sound)
         start = prober.start()
         model, wrong = _with_law(model, sound)
-        problems = [*problems, *wrong, *_probe_problems(start, model)]
+        problems = [*problems, *wrong, *_probe_problems(start, model, pattern)]
         for probe in () if problems else prober.further_points():
-            problems = problems or _probe_problems(probe, model)
+            problems = problems or _probe_problems(probe, model, pattern)
         if problems:
             raise DeclarationError(model.name, problems)
         law = model.rewards.law
         densities = () if law is None or law.finite else ("reward",)
-        structure = analyse(prober, start, densities)
-        model = replace(model, _structure=structure, _probe=probe_digest(start))
+        structure = analyse(prober, start, densities)._replace(pattern=pattern)
+        digest = probe_digest(start)
+        digest = digest if pattern is None else fingerprint(digest, pattern.digest)
+        model = replace(model, _structure=structure, _probe=digest)
         problems = unit_problems(model.reveal_unit, model.hindsight_form)
         if problems:
             raise DeclarationError(model.name, problems)
@@ -320,9 +341,10 @@ def _with_law(model: HOMDP, sound: tuple[str, ...]) -> tuple[HOMDP, list[Problem
     return replace(model, rewards=model.rewards._replace(law=law, takes=takes)), problems
 
 
-def _probe_problems(probe: Probe, model: HOMDP) -> list[Problem]:
+def _probe_problems(probe: Probe, model: HOMDP, pattern: Pattern | None) -> list[Problem]:
     """Problems of the tables of a model at probe points."""
-    law, problems = model.rewards.law, check_tables(probe, model.spaces, model.rewards.law)
+    law = model.rewards.law
+    problems = check_tables(probe, model.spaces, law, pattern)
     if law is None or law.finite or problems:
         return problems
     means = law.mean(probe.tables["reward"])
@@ -330,7 +352,7 @@ def _probe_problems(probe: Probe, model: HOMDP) -> list[Problem]:
     return next((found for found in wrong if found), [])
 
 
-def _with_trials(model: HOMDP, problems: list[Problem], sound: tuple[str, ...]) -> HOMDP:
+def _with_trials(model: HOMDP, problems: list[Problem]) -> HOMDP:
     """Validate a model without tables by playing some trial episodes."""
     if problems:
         raise DeclarationError(model.name, problems)
@@ -345,10 +367,9 @@ def _with_trials(model: HOMDP, problems: list[Problem], sound: tuple[str, ...]) 
 
 def restricted(model: HOMDP, allowed: Allowed) -> HOMDP:
     """The model with a restriction of its actions."""
-    problems = restriction_problems(allowed, model.spaces)
+    digest, problems = restriction_of(allowed, model.spaces)
     if problems:
         raise DeclarationError(model.name, problems)
-    digest = restriction_digest(allowed, model.spaces, model.name)
     return replace(model, allowed=allowed, _probe=fingerprint(model.fingerprint, digest))
 
 
@@ -358,7 +379,7 @@ def _shape(given: ArrayLike | Distribution) -> tuple[int, ...]:
         return tuple(given.shape())
     if isinstance(given, tuple) and hasattr(given, "_fields"):  # a record, such as a POMDP
         return (len(given),)
-    if not isinstance(given, list | tuple | np.ndarray | jax.Array | int | float):
+    if not isinstance(given, list | tuple | np.ndarray | jax.Array | int | float | Sparse):
         return np.shape(np.asarray(given, dtype=object))
     try:
         return np.shape(given)

@@ -18,9 +18,11 @@ from numpyro import handlers
 from numpyro.distributions import Distribution
 
 from homdp_ppl.core.cache import Cache
+from homdp_ppl.core.moves import sparse_row
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import choose
 from homdp_ppl.core.spaces import Real, Space, Spaces
+from homdp_ppl.core.sparse import Sparse
 from homdp_ppl.declare.conditional import Laws, laws
 from homdp_ppl.declare.kernels import Kernels, tabulators
 from homdp_ppl.declare.rewards import RewardFunction
@@ -169,7 +171,11 @@ def _table_reward(pomdp: POMDP, h: Array | int, x: Array, y: Array, a: Array) ->
 def _table_laws(pomdp: POMDP) -> Laws:
     return Laws(
         lambda: _Row(pomdp.initial, ()),
-        lambda x, a, h: _Row(pomdp.transition, (_step(pomdp.transition, h), x, a)),
+        lambda x, a, h: (
+            _SparseRow(pomdp.transition, (h, x, a))
+            if isinstance(pomdp.transition, Sparse)
+            else _Row(pomdp.transition, (_step(pomdp.transition, h), x, a))
+        ),
         lambda x, a, h: _Row(
             pomdp.emission,
             (_step(pomdp.emission, h), a if pomdp.emission.shape[-3] > 1 else 0, x),
@@ -203,6 +209,29 @@ class _Row(Distribution):  # type: ignore[misc]
 
     def log_prob(self, value: Array) -> Array:
         return jnp.log(self.table[(*self.index, value)])
+
+
+class _SparseRow(Distribution):  # type: ignore[misc]
+    """A row of a sparse table, at an index (h, x, a)."""
+
+    arg_constraints: dict[str, Any] = {}  # noqa: RUF012
+
+    def __init__(self, table: Sparse, index: tuple[Array | int, ...]) -> None:
+        self.states, self.columns, self.chances = table.shape[-1], *sparse_row(table, *index)
+        super().__init__()
+
+    @property
+    def support(self) -> Any:
+        return dist.constraints.integer_interval(0, self.states - 1)
+
+    def sample(self, key: Array, sample_shape: tuple[int, ...] = ()) -> Array:
+        uniform = jax.random.uniform(key, sample_shape)
+        drawn = jax.vmap(lambda u: choose(self.chances, u))(uniform.ravel())
+        return jnp.asarray(self.columns)[drawn].reshape(sample_shape)
+
+    def log_prob(self, value: Array) -> Array:
+        same = jnp.asarray(value)[..., None] == self.columns
+        return jnp.log(jnp.where(same, self.chances, 0.0).sum(-1))
 
 
 def _typed(value: Array, space: Space) -> Array:

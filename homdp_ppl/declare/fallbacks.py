@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ WORDS = {
     "revealed_last": "revealed after the last action",
 }  # of kernels in summaries
 NAMED = 3  # rows that a description names
+DENSITY = "the law has a density, or infinitely many outcomes"
 PRODUCTS = 400  # largest number of pairs of values that are searched for a product
 
 
@@ -57,7 +58,11 @@ class Fallback(NamedTuple):
 
 
 def find_fallbacks(
-    start: Probe, depends: Mapping[str, Masks], conjugate: Conjugate, matched: Matched
+    start: Probe,
+    depends: Mapping[str, Masks],
+    conjugate: Conjugate,
+    matched: Matched,
+    densities: Collection[str] = (),
 ) -> tuple[Fallback, ...]:
     """The unknown rows without a closed form, grouped by table, sites and reason.
 
@@ -71,12 +76,15 @@ def find_fallbacks(
         The certified closed forms.
     matched
         What was found before certification.
+    densities
+        Names of tables whose rows describe a density: no row of theirs has a closed form.
     """
     groups: dict[tuple[str, tuple[str, ...], str], list[tuple[int, ...]]] = {}
-    for table, source in conjugate.sources.items():
+    none = {name: np.full_like(start.tables[name][0], -1) for name in densities}
+    for table, source in (*conjugate.sources.items(), *none.items()):
         for row in _sampled_rows(table, source, depends):
             sites = tuple(site for site, rows in depends.items() if rows[table][row])
-            why = _reason(start, table, row, sites, matched)
+            why = DENSITY if table in densities else _reason(start, table, row, sites, matched)
             groups.setdefault((table, sites, why), []).append(row)
     return tuple(
         Fallback(table, np.array(rows, dtype=int), sites, why)

@@ -192,7 +192,8 @@ def refused_parts(parts: Collection[str], unit: Any) -> list[Problem]:
     """Problems of parts of hindsight that are declared for real-valued spaces."""
     expected = "finitely many states and observations"
     named = [*sorted(parts), *["reveal_unit"] * (unit != "step")]
-    return [Problem(part, "real-valued spaces", expected) for part in named]
+    remedy = "Leave it out: the states themselves are revealed. Or use finite spaces."
+    return [Problem(part, "real-valued spaces", expected, remedy) for part in named]
 
 
 def unit_problems(unit: Any, form: HindsightForm | None) -> list[Problem]:

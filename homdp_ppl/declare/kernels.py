@@ -18,8 +18,10 @@ from numpyro.distributions import Distribution
 
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.numbers import masked_problems
+from homdp_ppl.core.pattern import Pattern
 from homdp_ppl.core.sensors import joint_table
 from homdp_ppl.core.spaces import Spaces, kernel_of, sensor_table
+from homdp_ppl.core.sparse import Sparse, absorbing
 from homdp_ppl.declare.distributions import call_kernel, is_function, row
 from homdp_ppl.declare.hindsight_kernels import hindsight_tabulators
 from homdp_ppl.declare.reward_law import reward_table
@@ -64,7 +66,8 @@ class Kernels(NamedTuple):
         rho(x): an array (X,), or a distribution.
     transition
         T(x' | x, a): an array (X, A, X), or a function of ``x`` and ``a``. If transitions depend on
-        the step: an array (H, X, A, X), or a function of ``x``, ``a`` and ``h``.
+        the step: an array (H, X, A, X), or a function of ``x``, ``a`` and ``h``. If there are many
+        states with few possible next states each: a :class:`Sparse` table.
     emission
         O(y | x): an array (X, Y), or a function of ``x``. If observations depend on the previous
         action: an array (A + 1, X, Y), whose last table is for the first observation, or a function
@@ -115,7 +118,7 @@ class Kernels(NamedTuple):
     """
 
     initial: ArrayLike | Distribution  # rho(x)
-    transition: ArrayLike | Kernel  # T(x' | x, a)
+    transition: ArrayLike | Sparse | Kernel  # T(x' | x, a)
     emission: ArrayLike | Kernel | Mapping[str, Any]  # O(y | x), or O(y | x, a) after a
     first_emission: ArrayLike | Kernel | Mapping[str, Any] | None = None  # of y_1
     reward: Kernel | None = None  # the law of r given x and a
@@ -177,7 +180,9 @@ def context_of(kernels: Kernels) -> Context:
     return Context(
         "h" in arguments("transition", transition)
         if is_function(transition)
-        else np.ndim(transition) == 4,
+        else np.ndim(transition) == 4
+        if not isinstance(transition, Sparse)
+        else len(transition) > 1,
         kernels.first_emission is not None or "a" in named or "h" in named,
     )
 
@@ -227,15 +232,48 @@ def tabulators(kernels: Kernels, spaces: Spaces) -> dict[str, Callable[[], Array
             check_sensors(where, getattr(kernels, where), spaces.sensors)
         return joint_emission([table() for table in sensors.values()], spaces)
 
+    def transition() -> Array:
+        given = sparse_transition(kernels, spaces)
+        if given is not None:
+            return given.pattern.pad(jnp.asarray(given.values, jnp.result_type(float)))
+        return _absorbed(_transition(kernels.transition, spaces), spaces)
+
     tables: dict[str, Callable[[], Array]] = {
         "initial": lambda: _initial(kernels.initial, len(spaces.states)),
-        "transition": lambda: _absorbed(_transition(kernels.transition, spaces), spaces),
+        "transition": transition,
         **sensors,
         "emission": emission,
     }
     if kernels.reward is not None:
         tables["reward"] = lambda: reward_table(kernels.reward, spaces)
     return {**tables, **hindsight_tabulators(kernels, spaces)}
+
+
+def sparse_transition(kernels: Kernels, spaces: Spaces) -> Sparse | None:
+    """The sparse transitions of a program, absorbing in terminal states; None if they are dense."""
+    table = kernels.transition
+    if not isinstance(table, Sparse):
+        return None
+    X, A, H = len(spaces.states), len(spaces.actions), spaces.horizon
+    if table.shape not in ((1, X, A, X), (H, X, A, X)):
+        got, expected = f"a sparse table of shape {table.shape}", f"shape {(1, X, A, X)}"
+        raise KernelError(Problem("transition", got, f"{expected} or {(H, X, A, X)}"))
+    return absorbing(table, spaces.ends) if spaces.terminal else table
+
+
+def pattern_of(kernels: Kernels, spaces: Spaces) -> Pattern | None:
+    """The places of the entries of sparse transitions; None if they are dense, or invalid."""
+    try:
+        table = sparse_transition(kernels, spaces)
+    except KernelError:  # its tabulator reports it
+        return None
+    return None if table is None else table.pattern
+
+
+def form_of_kernels(kernels: Kernels, tables: Planned, spaces: Spaces) -> Form:
+    """The form of the tables of a program's kernels."""
+    given = sparse_transition(kernels, spaces)
+    return tables.form._replace(pattern=None if given is None else given.pattern)
 
 
 def joint_emission(tables: Sequence[Array], spaces: Spaces) -> Array:

@@ -154,21 +154,46 @@ def _match_table(table: Array, outcomes: Outcomes, only: Array) -> tuple[Array, 
     mass = np.where(moving, flat, 0).sum(-1)  # of the moving part; constant when the rest is known
     source = np.full(flat.shape[1:], -1)
     sums: Sums = {}
-    for r in np.flatnonzero(moving.any(-1)):
-        if np.ptp(mass[:, r]) > SAME:
-            continue
-        columns = np.flatnonzero(moving[r])
-        wanted = flat[:, r, columns] / mass[:, r, None]
-        found = _look_up(outcomes, wanted)
-        if (found >= 0).all() and np.array_equal(
-            np.sort(found), np.flatnonzero(outcomes.row == outcomes.row[found[0]])
-        ):
-            source[r, columns] = found
-        elif only[r] >= 0:
-            parts = _find_sums(wanted, found, outcomes, int(only[r]))
-            if parts is not None:
-                sums[int(r)] = dict(zip(columns.tolist(), parts, strict=True))
+    steady = moving.any(-1) & (np.ptp(mass, axis=0) <= SAME)
+    row, column = np.nonzero(moving & steady[:, None])
+    wanted = flat[:, row, column] / mass[:, row]
+    found = _look_up(outcomes, wanted)
+    whole = _whole_rows(row, found, outcomes, len(source))
+    entries = whole[row]
+    source[row[entries], column[entries]] = found[entries]
+    ends = np.searchsorted(row, np.arange(len(source) + 1))
+    for r in np.flatnonzero(steady & ~whole & (only >= 0)):
+        here = slice(ends[r], ends[r + 1])
+        parts = _find_sums(wanted[:, here], found[here], outcomes, int(only[r]))
+        if parts is not None:
+            sums[int(r)] = dict(zip(column[here].tolist(), parts, strict=True))
     return source.reshape(table.shape[1:]), sums
+
+
+def _whole_rows(row: Array, found: Array, outcomes: Outcomes, rows: int) -> Array:
+    """Which table rows have each outcome of one Dirichlet row exactly once.
+
+    Parameters
+    ----------
+    row
+        The table row of each changing entry, in order.
+    found
+        The outcome that it equals, -1 if there is none.
+    outcomes
+        All outcomes.
+    rows
+        The number of table rows.
+    """
+    number = np.bincount(row, minlength=rows)
+    distinct = np.unique(np.stack([row, found]), axis=1)[0]
+    owner = np.where(found >= 0, outcomes.row[found], -1)
+    first = np.full(rows, -1)
+    first[row[::-1]] = owner[::-1]
+    same = np.bincount(row[owner == first[row]], minlength=rows)
+    size = np.append(np.bincount(outcomes.row), 0)[first]
+    once = np.bincount(distinct, minlength=rows) == number
+    whole: Array = (first >= 0) & (same == number) & (size == number) & once
+    return whole
 
 
 def _look_up(outcomes: Outcomes, wanted: Array) -> Array:

@@ -66,6 +66,8 @@ from homdp_ppl.precision import Array, in_x64, to_numpy, x64
 
 __all__ = ["HOMDP", "World"]
 
+LARGE = 100_000  # numbers in the tables of a known model that are not worth compiling
+
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,7 +173,7 @@ class HOMDP:
     def form(self) -> Form:
         """The form of the tables: on what their rows depend."""
         law = self.rewards.law
-        return self.structure.reference.form._replace(
+        return self.structure.form._replace(
             reward=None if law is None else law.form, hindsight=self.hindsight_form
         )
 
@@ -293,7 +295,8 @@ class HOMDP:
         if problems:
             raise DeclarationError(self.name, problems)
         spaces = self.spaces._replace(horizon=as_horizon(horizon, problems))
-        problems += declared_size_problems(spaces)
+        pattern = None if self._structure is None else self._structure.pattern
+        problems += declared_size_problems(spaces, pattern)
         if problems:
             raise DeclarationError(self.name, problems)
         return replace(self, spaces=spaces, rewards=self.rewards.with_horizon(spaces.horizon))
@@ -406,7 +409,9 @@ class HOMDP:
         problems = outside_support(self.function, {name: values[name] for name in outside})
         if tables is not None and not problems:
             possible = {name: table.support for name, table in self.structure.tables.items()}
-            problems = table_problems(to_numpy(tables), possible, self.spaces, self.rewards)
+            problems = table_problems(
+                to_numpy(tables), possible, self.spaces, self.rewards, self.form
+            )
         if problems:
             raise ParameterError(f"{self.name}.at", problems)
         pomdp = None if tables is None else self.model_of(to_numpy(tables))
@@ -454,7 +459,7 @@ class HOMDP:
         """Validate episodes; steps that the declaration excludes raise :class:`DataError`."""
         batch = Episodes.of(episodes, self)
         if self._structure is not None:
-            problems = excluded_problems(batch, self._structure.support, self.spaces)
+            problems = excluded_problems(batch, self._structure.support, self.form, self.spaces)
             problems += revealed_problems(self, batch)
             if problems:
                 raise DataError(f"{self.name}.{asked}", problems)
@@ -483,6 +488,10 @@ class HOMDP:
 
     @property
     def _compiled(self) -> Callable[[dict[str, Array]], tuple[Planned, dict[str, Array]]]:
+        if self._structure is not None and not self.sites:
+            numbers = sum(np.size(table) for table in self.structure.reference)
+            if numbers > LARGE:  # compilation would compute all tables, slowly
+                return self._evaluate
         return self.cache.get("evaluate", lambda: jax.jit(self._evaluate))
 
     def _evaluate(self, values: Mapping[str, Array]) -> tuple[Planned, dict[str, Array]]:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from numpyro import handlers
 from numpyro.distributions import constraints
 
+from homdp_ppl.core.form import Form
 from homdp_ppl.core.numbers import masked_problems
 from homdp_ppl.core.probabilities import (
     FLOAT32,
@@ -141,14 +142,15 @@ def outside_support(function: Callable[[], Any], values: Mapping[str, Array]) ->
 
 
 def table_problems(
-    tables: Planned, support: Mapping[str, Array], spaces: Spaces, rewards: Rewards
+    tables: Planned, support: Mapping[str, Array], spaces: Spaces, rewards: Rewards, form: Form
 ) -> list[Problem]:
     """Problems of the tables at given parameters.
 
     These are invalid rows, entries with probability although they were found impossible, and mean
     rewards outside the declared range.
     """
-    problems, named = pomdp_problems(tables, spaces), tables._asdict()
+    full = tables if form.pattern is None else tables._replace(transition=form.table(tables))
+    problems, named = pomdp_problems(full, spaces), tables._asdict()
     if rewards.law is not None and rewards.law.finite:
         problems += row_problems("reward", named["reward"], spaces)
     elif rewards.law is not None:
@@ -164,9 +166,8 @@ def table_problems(
                 "The check misses a condition that holds only in a far tail of a prior: rewrite "
                 "the program so that the entry is positive at typical parameters too."
             )
-            problems.append(
-                Problem(where, got, "zero", remedy, entry_name(where, index, table.shape, spaces))
-            )
+            at = entry_name(where, form.entry(where, index), table.shape, spaces)
+            problems.append(Problem(where, got, "zero", remedy, at))
     return problems
 
 

@@ -48,7 +48,10 @@ class Site(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """Results of a program at ``POINTS`` parameter points, the leading axis of every array."""
+    """Results of a program at ``POINTS`` parameter points, the leading axis of every array.
+
+    A program without sites has one point.
+    """
 
     tables: dict[str, Array]  # "initial", "transition", "emission"
     log_prior: Array  # ()  log density of all user sites, including observed sites and factors
@@ -125,7 +128,8 @@ class Prober:
     def _probe(self, given: Mapping[str, Array], names: Sequence[str], turn: int) -> Probe:
         moves = {site.name: self._coordinates(site, turn) for site in self.sites}
         free = {site.name: np.full(POINTS, site.name in names) for site in self.sites}
-        index = {"": np.arange(POINTS)}  # so that a program without sites has the same axis
+        # a program without sites is the same at all points
+        index = {"": np.arange(POINTS if self.sites else 1)}
         with jax.core.eval_context():  # works also if the declaration is inside a user's jit
             shown: Probe = jax.device_get(self._run(moves | index, dict(given), free))
         return shown

@@ -18,6 +18,7 @@ program is the reference; rollouts and count likelihoods are faster implementati
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +38,7 @@ from homdp_ppl.declare.conditional import Conditional
 from homdp_ppl.declare.density_program import at_least_one, density_program
 from homdp_ppl.declare.hindsight_kernels import RevealUnit
 from homdp_ppl.declare.hindsight_sites import HindsightSites
-from homdp_ppl.declare.kernels import Kernels, Planned, tabulate
+from homdp_ppl.declare.kernels import Kernels, form_of_kernels, tabulate
 from homdp_ppl.declare.reward_law import reward_distribution
 from homdp_ppl.precision import Array
 
@@ -66,7 +67,7 @@ def table_program(
         graph = as_graph(policy, spaces)
         kernels = function()
         tables = tabulate(kernels, spaces)
-        form, law = tables.form, _reward_law(kernels, spaces)
+        form, law = form_of_kernels(kernels, tables, spaces), _reward_law(kernels, spaces)
         hindsight = HindsightSites(kernels, spaces, unit)
         every = jnp.ones((spaces.horizon, episodes), bool) if recorded is None else recorded
 
@@ -75,7 +76,7 @@ def table_program(
         ) -> tuple[tuple[Array, Array, Array], None]:
             (state, action, node), (h, known) = carry, inputs
             with numpyro.plate("episodes", episodes, dim=-1):
-                moves = tables.transition[form.transition_index(h - 1, state, action)]
+                moves = form.transition_rows(tables.transition, h - 1, state, action)
                 rows = jnp.where(h == 0, tables.initial, moves)
                 state = numpyro.sample("x", dist.Categorical(probs=rows))
                 previous = jnp.where(h == 0, len(spaces.actions), action)
@@ -100,7 +101,8 @@ def table_program(
         nothing = jnp.zeros(episodes, dtype=index)
         inputs = jnp.arange(spaces.horizon), every
         (state, action, _), _ = scan(step, (nothing, nothing, nothing), inputs)
-        _sample_last(tables, state, action, episodes, spaces.horizon - 1, hindsight)
+        rows = form.transition_rows(tables.transition, spaces.horizon - 1, state, action)
+        _sample_last(rows, episodes, spaces.horizon, hindsight)
 
     return program
 
@@ -120,14 +122,15 @@ def unrolled_program(
         graph = as_graph(policy, spaces)
         kernels = function()
         tables, law = tabulate(kernels, spaces), _reward_law(kernels, spaces)
+        form = form_of_kernels(kernels, tables, spaces)
         hindsight = HindsightSites(kernels, spaces, unit)
         with numpyro.plate("episodes", episodes, dim=-1):
             node: Array = jnp.zeros((), int)
             action: Array = jnp.array(len(spaces.actions))
-            rows = jnp.broadcast_to(tables.initial, (episodes, len(spaces.states)))
+            rows: Any = jnp.broadcast_to(tables.initial, (episodes, len(spaces.states)))
             for h in range(1, length + 1):
                 state = numpyro.sample(f"x[{h}]", dist.Categorical(probs=rows))
-                shows = tables.emission[tables.form.emission_index(h - 1, action, state)]
+                shows = tables.emission[form.emission_index(h - 1, action, state)]
                 observation = numpyro.sample(f"y[{h}]", dist.Categorical(probs=shows))
                 node = graph.first(observation) if h == 1 else graph.next(node, action, observation)
                 action = numpyro.sample(
@@ -137,8 +140,8 @@ def unrolled_program(
                     at = jnp.full(episodes, h - 1), state, observation, action
                     numpyro.sample(f"r[{h}]", Conditional(law, at, (0, 0, 0, 0), Real(1)))
                 hindsight.at(h - 1, state, observation, action, f"[{h}]")
-                rows = tables.transition[tables.form.transition_index(h - 1, state, action)]
-        _sample_last(tables, state, action, episodes, length - 1, hindsight)
+                rows = form.transition_rows(tables.transition, h - 1, state, action)
+        _sample_last(rows, episodes, length, hindsight)
 
     return program
 
@@ -193,15 +196,7 @@ def _reward_law(kernels: Kernels, spaces: Spaces) -> Callable[..., Distribution]
     return None if kernels.reward is None else reward_distribution(kernels.reward, spaces)
 
 
-def _sample_last(
-    tables: Planned,
-    state: Array,
-    action: Array,
-    episodes: int,
-    h: int,
-    hindsight: HindsightSites,
-) -> None:
-    rows = tables.transition[tables.form.transition_index(h, state, action)]
+def _sample_last(rows: Array, episodes: int, h: int, hindsight: HindsightSites) -> None:
     with numpyro.plate("episodes", episodes, dim=-1):
         last = numpyro.sample("x_last", dist.Categorical(probs=rows))
-        hindsight.last(h + 1, last, episodes)
+        hindsight.last(h, last, episodes)

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from homdp_ppl.core.allowed import Allowed, allowed_after, allowed_problems
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.fingerprint import fingerprint
 from homdp_ppl.errors import DeclarationError, Problem
+from homdp_ppl.precision import Array
 
 TRIED = 32  # episodes of random observations and allowed actions
 LONGEST = 12  # steps of such an episode
 
 
-def restriction_problems(allowed: Any, spaces: Spaces) -> list[Problem]:
-    """Report a restriction that is not a function, or of real-valued observations."""
-    problems = allowed_problems(allowed)
-    if allowed is not None and not problems and not spaces.finite:
-        got, expected = "real-valued spaces", "finitely many states and observations"
-        problems = [Problem("allowed", got, expected)]
-    return problems
+def restriction_of(allowed: Allowed, spaces: Spaces | None) -> tuple[str, list[Problem]]:
+    """A digest of the masks after some random histories, and the problems of a restriction.
 
-
-def restriction_digest(allowed: Allowed, spaces: Spaces, subject: str) -> str:
-    """A digest of the masks after some random histories.
-
-    The actions in these histories are allowed ones. Raises :class:`DeclarationError` for masks that
-    are invalid or that differ in a second call.
+    The actions in these histories are allowed ones. Every mask is asked for twice, and must be the
+    same. Without spaces, only the form of the function is checked.
     """
+    problems = allowed_problems(allowed)
+    if problems or spaces is None:
+        return "", problems
+    if not spaces.finite:
+        expected = "finitely many states and observations"
+        remedy = (
+            "Divide the observations into cells with names, or give forbidden actions low rewards."
+        )
+        return "", [Problem("allowed", "real-valued spaces", expected, remedy)]
+    try:
+        return fingerprint(_masks(allowed, spaces)), []
+    except DeclarationError as error:
+        return "", list(error.problems)
+
+
+def _masks(allowed: Allowed, spaces: Spaces) -> Array:
+    """The masks of random episodes, (TRIED, H or LONGEST, A)."""
     _, Y, A, H = spaces.sizes
     generator = np.random.default_rng(0)
     masks = []
@@ -39,13 +46,13 @@ def restriction_digest(allowed: Allowed, spaces: Spaces, subject: str) -> str:
         for _ in range(min(H, LONGEST)):
             seen.append(int(generator.integers(Y)))
             first, second = (
-                allowed_after(allowed, seen, done, spaces, subject, DeclarationError)
+                allowed_after(allowed, seen, done, spaces, "allowed", DeclarationError)
                 for _ in range(2)
             )
             if not np.array_equal(first, second):
                 expected = "the same mask for the same history"
                 problem = Problem("allowed", "different masks in a second call", expected)
-                raise DeclarationError(subject, [problem])
+                raise DeclarationError("allowed", [problem])
             masks.append(first)
             done.append(int(generator.choice(A, p=first / first.sum())))
-    return fingerprint(np.array(masks))
+    return np.array(masks)

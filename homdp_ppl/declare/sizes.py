@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from homdp_ppl.core.arguments import count_problems, is_count, refuse
+from homdp_ppl.core.pattern import Pattern
 from homdp_ppl.core.spaces import Real, Space, Spaces
 from homdp_ppl.declare.probing import Site
 from homdp_ppl.errors import DeclarationError, Problem
@@ -58,22 +59,31 @@ def check_sizes_of(name: str, /, **sizes: Any) -> None:
     refuse(DeclarationError, name, problems)
 
 
-def table_size_problems(states: int, observations: int, actions: int, steps: int) -> list[Problem]:
-    """Problems if the tables or rewards of a finite declaration do not fit in memory."""
+def table_size_problems(
+    states: int, observations: int, actions: int, steps: int, pattern: Pattern | None = None
+) -> list[Problem]:
+    """Problems if the tables or rewards of a finite declaration do not fit in memory.
+
+    ``pattern`` is that of sparse transitions.
+    """
     X, Y, A, H = (int(size) for size in (states, observations, actions, steps))
     largest = "observations" if Y > X * A else "states"
     tables = f"{count(X)} states, {count(A)} actions and {count(Y)} observations"
     rewards = f"{count(H)} steps with {count(X)} states and {count(A)} actions"
-    problems = memory_problems(largest, tables, PROBED * (X * A * X + X * Y), SMALLER)
+    entries = X * A * X if pattern is None else math.prod(pattern.padded)
+    problems = memory_problems(largest, tables, PROBED * (entries + X * Y), SMALLER)
     if H > 1:
         problems += memory_problems("horizon", rewards, COPIES * NUMBER * H * X * A, SHORTER)
     return problems
 
 
-def declared_size_problems(spaces: Spaces) -> list[Problem]:
-    """Problems if a declaration with these spaces does not fit in memory."""
+def declared_size_problems(spaces: Spaces, pattern: Pattern | None = None) -> list[Problem]:
+    """Problems if a declaration with these spaces does not fit in memory.
+
+    ``pattern`` is that of sparse transitions.
+    """
     if spaces.finite:
-        return table_size_problems(*spaces.sizes)
+        return table_size_problems(*spaces.sizes, pattern)
     X, Y, A, H, _ = spaces
     steps = TRIALS * COPIES * NUMBER * H * (_width(X) + _width(Y) + 2)
     played = f"{count(H)} steps in {TRIALS} trial episodes"
@@ -85,7 +95,12 @@ def declared_size_problems(spaces: Spaces) -> list[Problem]:
 
 
 def draw_problems(
-    where: str, n: int, sites: Iterable[Site], tables: Spaces | None = None, remedy: str = ""
+    where: str,
+    n: int,
+    sites: Iterable[Site],
+    tables: Spaces | None = None,
+    remedy: str = "",
+    pattern: Pattern | None = None,
 ) -> list[Problem]:
     """Problems if draws from a prior or a posterior do not fit in memory.
 
@@ -101,11 +116,14 @@ def draw_problems(
         The spaces of a finite declaration if its tables are made for every draw; else None.
     remedy
         What to reduce; by default the argument.
+    pattern
+        That of sparse transitions.
     """
     numbers = 1 + sum(math.prod(site.shape) for site in sites)
     if tables is not None and tables.finite:
         X, Y, A, _ = tables.sizes
-        numbers += X * A * X + X * Y + X
+        numbers += X * A * X if pattern is None else math.prod(pattern.padded)
+        numbers += X * Y + X
     got = f"{count(int(n))} times {count(numbers)} numbers"
     needed = COPIES * NUMBER * int(n) * numbers
     return memory_problems(where, got, needed, remedy or f"Use fewer {where}.")

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from homdp_ppl.core.form import Form
+from homdp_ppl.core.pattern import Pattern
 from homdp_ppl.core.spaces import Spaces, kernel_of
 from homdp_ppl.declare.conjugacy import find_conjugate
 from homdp_ppl.declare.fallbacks import Fallback, find_fallbacks, table_word
@@ -45,6 +47,7 @@ class Structure(NamedTuple):
     conjugate: Conjugate
     sizes: Mapping[str, int]  # number of values of each site
     fallbacks: tuple[Fallback, ...]  # unknown rows without a closed form
+    pattern: Pattern | None = None  # of sparse transitions; their table has shape (X, A, K)
 
     @property
     def support(self) -> Tables:
@@ -55,6 +58,11 @@ class Structure(NamedTuple):
     def reference(self) -> Planned:
         """The planner's tables at one parameter point; their known rows are exact."""
         return planned({name: table.reference for name, table in self.tables.items()})
+
+    @property
+    def form(self) -> Form:
+        """The form of the planner's tables."""
+        return self.reference.form._replace(pattern=self.pattern)
 
     @property
     def known(self) -> Rows:
@@ -173,7 +181,7 @@ def analyse(prober: Prober, start: Probe, densities: Collection[str] = ()) -> St
         for site, rows in depends.items()
     }
     conjugate, matched = find_conjugate(prober, start, single, counted)
-    fallbacks = find_fallbacks(start, single, conjugate, matched)
+    fallbacks = find_fallbacks(start, single, conjugate, matched, densities)
     return Structure(tables, depends, conjugate, sizes, fallbacks)
 
 

@@ -15,12 +15,14 @@ from numpyro import handlers
 from numpyro.distributions import biject_to
 
 from homdp_ppl.core.arguments import is_count
+from homdp_ppl.core.pattern import Pattern
 from homdp_ppl.core.probabilities import row_problems
 from homdp_ppl.core.sensors import ENDED, Sensors
 from homdp_ppl.core.spaces import Real, Space, Spaces
+from homdp_ppl.core.sparse import Sparse
 from homdp_ppl.declare.distributions import TRACER_ERRORS, tracer_problem
-from homdp_ppl.declare.kernels import Kernels
-from homdp_ppl.declare.probing import POINTS, Probe, Site
+from homdp_ppl.declare.kernels import Kernels, pattern_of
+from homdp_ppl.declare.probing import Probe, Site
 from homdp_ppl.declare.purity import abstract_run, changes
 from homdp_ppl.declare.reward_law import RewardLaw
 from homdp_ppl.declare.signatures import KernelError
@@ -107,10 +109,14 @@ def as_sensors(given: Mapping[Any, Any], problems: list[Problem]) -> Sensors | t
     if len(named) < len(given) or not given:
         expected = "at least one sensor, {name: names of its outcomes, or their number}"
         wrong.append(Problem("observations", shown(dict(given)), expected))
-    outcomes = {
-        sensor: as_names(f"observations[{sensor}]", given[sensor], sensor, wrong)
-        for sensor in named
-    }
+    outcomes: dict[str, tuple[str, ...]] = {}
+    for sensor in named:
+        where, names = f"observations[{sensor}]", given[sensor]
+        if isinstance(names, Real):
+            remedy = "Divide the readings into cells with names, or declare observations=Real(n)."
+            wrong.append(Problem(where, shown(names), "finitely many outcomes", remedy))
+        else:
+            outcomes[sensor] = as_names(where, names, sensor, wrong)
     if not wrong:
         wrong += number_of_names_problems(
             "observations", math.prod(len(names) for names in outcomes.values())
@@ -261,6 +267,29 @@ def inspect_program(
     return tuple(sites.values()), tuple(sound), problems
 
 
+def declared_pattern(function: Callable[[], Any], spaces: Spaces) -> Pattern | None:
+    """The pattern of a program's sparse transitions, without computing anything.
+
+    None if its transitions are not sparse or the program is invalid.
+    """
+    found: list[Pattern | None] = []
+
+    def run(key: Array) -> dict[str, Any]:
+        with handlers.block(), handlers.seed(rng_seed=key):
+            kernels = function()
+        if isinstance(kernels, Kernels) and isinstance(kernels.transition, Sparse):
+            found.append(pattern_of(kernels, spaces))
+        return {}
+
+    try:
+        abstract_run(run)
+    except tuple(TRACER_ERRORS):
+        return None  # inspect_program reports it
+    except (ValueError, AssertionError, NotImplementedError):
+        return None
+    return found[0] if found else None
+
+
 def further_reserved(sites: Iterable[Site], parts: Collection[str]) -> list[Problem]:
     """Problems of sites whose names are reserved because of declared parts of hindsight."""
     names = [name for part in sorted(parts) for name in WHERE_DECLARED[part]]
@@ -299,7 +328,9 @@ def _site(name: str, site: dict[str, Any]) -> Site:
     return Site(name, shape, shape, int(fn.enumerate_support(expand=False).size) if finite else -1)
 
 
-def check_tables(probe: Probe, spaces: Spaces, law: RewardLaw | None = None) -> list[Problem]:
+def check_tables(
+    probe: Probe, spaces: Spaces, law: RewardLaw | None = None, pattern: Pattern | None = None
+) -> list[Problem]:
     """Problems of the rows of a program's tables, each table at the first parameter point that has
     any.
 
@@ -312,7 +343,7 @@ def check_tables(probe: Probe, spaces: Spaces, law: RewardLaw | None = None) -> 
         p
         for name in probe.tables
         if name not in apart
-        for p in _first_problems(name, probe, spaces)
+        for p in _first_problems(name, probe, spaces, pattern if name == "transition" else None)
     ]
     if np.isnan(probe.log_prior).any():
         point = _point(probe, int(np.isnan(probe.log_prior).argmax()))
@@ -327,11 +358,14 @@ def check_tables(probe: Probe, spaces: Spaces, law: RewardLaw | None = None) -> 
     return problems
 
 
-def _first_problems(name: str, probe: Probe, spaces: Spaces) -> list[Problem]:
+def _first_problems(
+    name: str, probe: Probe, spaces: Spaces, pattern: Pattern | None
+) -> list[Problem]:
     table = probe.tables[name]
     moves = not np.array_equal(table, np.broadcast_to(table[0], table.shape), equal_nan=True)
-    for k in range(POINTS):
-        problems = row_problems(name, table[k], spaces)
+    for k, rows in enumerate(table):
+        given = rows if pattern is None else Sparse(pattern.entries(rows), pattern)
+        problems = row_problems(name, given, spaces)
         if problems:
             point = _point(probe, k)
             hint = (

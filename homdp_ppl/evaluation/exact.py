@@ -37,7 +37,7 @@ def evaluate(policy: Policy, pomdp: POMDP) -> float:
     >>> round(evaluate(uniform_policy(world), world.pomdp), 6)
     2.533333
     """
-    model = check_pomdp(pomdp, "evaluate")
+    model = check_pomdp(pomdp, "evaluate", sparse=True)
     return float(model.to_user(policy_value(graph_of(policy, model.spaces), model)))
 
 
@@ -145,7 +145,7 @@ def occupancy(policy: Policy, pomdp: POMDP) -> Array:
     ... ].tolist()  # off and on: half of the lamps burn out at each step
     [[0.0, 1.0], [0.5, 0.5], [0.75, 0.25]]
     """
-    pomdp = check_pomdp(pomdp, "occupancy")
+    pomdp = check_pomdp(pomdp, "occupancy", sparse=True)
     graph = graph_of(policy, pomdp.spaces)
     by_step = layers(graph, pomdp.horizon)
     X, Y, A = pomdp.sizes

@@ -10,10 +10,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from homdp_ppl.core.moves import expect, matrix
 from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
-from homdp_ppl.core.sparsity import sparse_if_large
 from homdp_ppl.errors import PlanningError, Problem
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array, namespace
@@ -34,7 +34,7 @@ def mdp_values(pomdp: POMDP) -> Array:
     >>> mdp_values(tiger)[0]  # opens the correct door at both steps
     array([2., 2.])
     """
-    best = qmdp(check_pomdp(pomdp, "mdp_values")).max(-1)
+    best = qmdp(check_pomdp(pomdp, "mdp_values", sparse=True)).max(-1)
     return best if best.ndim == 2 else best.swapaxes(-1, -2)
 
 
@@ -52,15 +52,14 @@ def qmdp(pomdp: POMDP) -> Array:
     >>> qmdp(tiger)[0, 0]  # listen, or open one of the doors
     array([1.9, 1. , 2. ])
     """
-    pomdp = check_pomdp(pomdp, "qmdp")
+    pomdp = check_pomdp(pomdp, "qmdp", sparse=True)
     xp = namespace(pomdp)
     Q = [_rewards(pomdp, pomdp.horizon - 1)]
     for h in reversed(range(pomdp.horizon - 1)):
         shows, best = pomdp.shows_after(h + 1), Q[-1].max(-1)  # (A|1, X, Y); (X,) or (X, Y)
         # (A|1, X); the sums of rows are one, up to rounding
         later = shows.sum(-1) * best if best.ndim == 1 else (shows * best).sum(-1)
-        moves = pomdp.moves(h)
-        onward = moves @ later[0] if len(later) == 1 else xp.einsum("xaz,az->xa", moves, later)
+        onward = expect(pomdp, later[0] if len(later) == 1 else later, h)
         Q.append(_plus(_rewards(pomdp, h), onward))
     return _in_units(pomdp, xp.stack(Q[::-1]))
 
@@ -80,7 +79,7 @@ def fast_informed_bound(pomdp: POMDP) -> Array:
     >>> bool((fast_informed_bound(tiger) <= qmdp(tiger) + 1e-12).all())  # at least as tight as QMDP
     True
     """
-    pomdp = check_pomdp(pomdp, "fast_informed_bound")
+    pomdp = check_pomdp(pomdp, "fast_informed_bound", sparse=True)
     H, (X, Y, A) = pomdp.horizon, pomdp.sizes
     got = f"{count(X)} states, {count(Y)} observations and {count(A)} actions"
     needed = 2 * NUMBER * (X * Y * A + H * X * A)
@@ -91,9 +90,8 @@ def fast_informed_bound(pomdp: POMDP) -> Array:
     for h in reversed(range(H - 1)):
         shows = pomdp.shows_after(h + 1)  # (A|1, X, Y)
         if not parts or len(pomdp.transition) > 1:
-            moves = pomdp.moves(h)
-            tables = [moves.reshape(X * A, X)] if len(shows) == 1 else moves.swapaxes(0, 1)
-            parts = [_chunks(table, rows) for table in tables]
+            each = [None] if len(shows) == 1 else range(A)
+            parts = [_chunks(matrix(pomdp, h, a), rows) for a in each]
         later = (
             _informed(chunks, _products(Q[h + 1], shows[k]), A) for k, chunks in enumerate(parts)
         )
@@ -124,7 +122,7 @@ def root_value(pomdp: POMDP, vectors: Array) -> Array:
     >>> round(float(root_value(tiger, qmdp(tiger)[0].T)), 4)  # the optimum is 1.852
     1.9
     """
-    pomdp = check_pomdp(pomdp, "root_value")
+    pomdp = check_pomdp(pomdp, "root_value", sparse=True)
     X, Y, _ = pomdp.sizes
     numbers, problems = as_numbers("vectors", vectors, f"shape (n, {X}) or (n, {Y}, {X})")
     if numbers is None:
@@ -168,9 +166,8 @@ def _products(Q: Array, shows: Array) -> Array:
     return (by_observation * shows[:, None, :]).reshape(len(Q), -1)
 
 
-def _chunks(moves: Array, rows: int) -> list[Any]:
-    """Split a transition table into blocks of rows, sparse if most entries are zero."""
-    table = sparse_if_large(moves)
+def _chunks(table: Any, rows: int) -> list[Any]:
+    """Split a transition matrix into blocks of rows."""
     return [table[start : start + rows] for start in range(0, table.shape[0], rows)]
 
 

@@ -156,7 +156,9 @@ def draw_models(key: Array, state: State, n: int) -> POMDP:
     homdp = state.homdp
     refuse(ParameterError, "draws", count_problems(n=n))
     key = as_key(key, "draw_models")
-    refuse(ParameterError, "draws", draw_problems("draws", n, homdp.sites, homdp.spaces))
+    pattern = homdp.structure.pattern
+    sizes = draw_problems("draws", n, homdp.sites, homdp.spaces, pattern=pattern)
+    refuse(ParameterError, "draws", sizes)
     if state.memory is not None:
         batch: POMDP = state.memory.draws(key, n)
         return batch

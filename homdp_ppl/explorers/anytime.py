@@ -31,16 +31,16 @@ class RootTerms(NamedTuple):
 
 @checked
 def anytime(delta: float = 0.1, mixture: MixtureName = "jeffreys", known: bool = True) -> Explorer:
-    """Plan in T-hat and O-hat with bonuses for what values can vary, and values capped by an agent
-    that sees the state.
+    """Plan in T-hat and O-hat with bonuses for the range of values; values are capped by those of
+    an agent that sees the state.
 
     Recommended if you need a guarantee. The optimistic value is at least the optimum in all rounds
     with probability 1 - delta. There is no number of episodes in the bound: the run may be of any
     length, and may stop at any time. Confidence sets are for the parameters of the declaration
     (:func:`homdp_ppl.confidence.confidence_sets`), so that declared structure helps. The bonus of a
     row is a transport bound with the range of values of its outcomes
-    (:func:`homdp_ppl.confidence.value_ranges`), so that an uncertain row costs nothing if the
-    outcomes are worth the same. Planners other than the history tree do not cap values, which is
+    (:func:`homdp_ppl.confidence.value_ranges`), so that an uncertain row costs nothing if its
+    outcomes have equal values. Planners other than the history tree do not cap values, which is
     sound but looser. The proof is on the page "The anytime rule".
 
     Parameters

@@ -70,5 +70,9 @@ def _propose(key: Array, state: State, truth: Any) -> Proposal:
 
 def _support(homdp: HOMDP, truth: POMDP) -> Tables:
     initial, *rows = declared(homdp)
-    tables = zip((initial, *homdp.form.full(*rows)), truth[:3], strict=True)
+    if homdp.structure.pattern is not None:  # only tables of this form are planned for
+        short = homdp.form.short(*truth[1:3])
+        rows = [mine | (real > 0) for mine, real in zip(rows, short, strict=True)]
+        return Tables(initial | (truth.initial > 0), *rows)
+    tables = zip((initial, *homdp.form.full(*rows)), truth.dense[:3], strict=True)
     return Tables(*(mine | (real > 0) for mine, real in tables))

@@ -7,20 +7,13 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from homdp_ppl.confidence.backups import (
-    Backup,
-    draw_backup,
-    has_moments,
-    moment_backup,
-    moments,
-    start_variance,
-    upper_quantile,
-)
+from homdp_ppl.confidence.backups import Backup, draw_backup, moment_backup, upper_quantile
 from homdp_ppl.confidence.reward_beliefs import (
     reward_deviation,
     with_quantile_rewards,
     with_upper_rewards,
 )
+from homdp_ppl.confidence.row_moments import has_moments, moments, start_variance
 from homdp_ppl.core.arguments import check_arguments, number_problems, refuse
 from homdp_ppl.core.bound import bind
 from homdp_ppl.core.checked import checked

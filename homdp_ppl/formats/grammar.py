@@ -21,14 +21,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Set
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from homdp_ppl.core.probabilities import normalised
+from homdp_ppl.core.sparse import LARGE
+from homdp_ppl.declare.sizes import PROBED
 from homdp_ppl.errors import HOMDPError, Problem, did_you_mean
+from homdp_ppl.formats.sparse_tables import SparseTable
 from homdp_ppl.formats.tables import PUBLISHED, Table, check_size
 from homdp_ppl.formats.words import INDEX, KEYWORDS, NAME, NUMBER, RESERVED, Word, Words
+from homdp_ppl.memory import NUMBER as BYTES
 from homdp_ppl.precision import Array
 
 KINDS = {
@@ -68,7 +73,7 @@ class Grammar:
         self.costs = False
         self.names: dict[str, Names] = {}
         self.start: Array | None = None
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, Table | SparseTable] = {}  # only T may be sparse
         self._lines: dict[str, int] = {}  # lines of the statements that may occur only once
         self._resets = 0  # line of the first row that is given as reset
         statements: dict[str, Callable[[Word], None]] = {
@@ -203,15 +208,15 @@ class Grammar:
             values = self._read_numbers(shape, letter, line, chances=letter != "R")
         self.tables[letter].put(entry, values, line)
 
-    def _read_keyword(self, letter: str, shape: tuple[int, ...], line: int) -> Array | None:
-        word = self.words.peek()
+    def _read_keyword(self, letter: str, shape: tuple[int, ...], line: int) -> Any:
+        word, large = self.words.peek(), isinstance(self.tables[letter], SparseTable)
         if letter == "R" or not shape or word.text not in ("uniform", "identity", "reset"):
             return None
         self.words.take()
         if word.text == "uniform":
-            return np.full(shape, 1 / shape[-1])
+            return np.broadcast_to(1 / shape[-1], shape)
         if word.text == "identity" and len(shape) == 2 and shape[0] == shape[1]:
-            return np.eye(shape[0])
+            return sparse.eye_array(shape[0], format="csr") if large else np.eye(shape[0])
         if word.text == "reset" and letter == "T" and len(shape) == 1:
             self._resets = self._resets or line
             return np.full(shape, 1 / shape[0]) if self.start is None else self.start
@@ -223,7 +228,8 @@ class Grammar:
 
     def _read_numbers(self, shape: tuple[int, ...], what: str, line: int, chances: bool) -> Array:
         total = prod(shape)
-        check_size(f"line {line}", what, shape, self.words.path)
+        each = BYTES if what in self.tables else PROBED
+        check_size(f"line {line}", what, shape, self.words.path, each)
 
         def number(k: int) -> float:
             word = self.words.peek()
@@ -262,9 +268,13 @@ class Grammar:
         sizes = {kind: names.size for kind, names in self.names.items()}
         if not self.tables:
             shapes = {letter: tuple(sizes[kind] for kind in axes) for letter, axes in AXES.items()}
-            for letter in ("T", "O"):
+            large = prod(shapes["T"]) > LARGE
+            for letter in "O" if large else ("T", "O"):
                 check_size(f"line {word.line}", f"table {letter}", shapes[letter], self.words.path)
             self.tables = {
-                letter: Table(letter, shape, self.words.path) for letter, shape in shapes.items()
+                letter: SparseTable(letter, shape, self.words.path)
+                if letter == "T" and large
+                else Table(letter, shape, self.words.path)
+                for letter, shape in shapes.items()
             }
         return sizes

@@ -7,7 +7,8 @@ import os
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from io import TextIOWrapper
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,16 @@ from homdp_ppl.core.table_reading import Columns, read_table
 from homdp_ppl.core.tables import LIBRARIES, Table, as_table
 from homdp_ppl.errors import LISTED, DataError, Problem, shown
 from homdp_ppl.memory import amount, require_memory
+from homdp_ppl.storage._system import open_named
 
 TEXT, PARQUET = (".csv", ".tsv", ".txt"), (".parquet", ".pq")
 DELIMITERS = ",;\t|"
 BLANKS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")  # missing values in text files
 PER_BYTE = 4  # bytes of memory per byte of a text file: a code per value, and distinct values
-BLOCK = 4096  # rows that are read at a time
+BLOCK = 4096  # rows that are read at a time, fewer if they are wide
+WIDEST = 10_000  # columns
+SPARE = 1000  # separators of a line, in addition to twice those of the first line
+VALUES = 4_000_000  # that are read at a time
 BREAK = re.compile("\r\n|\r|\n")
 
 
@@ -93,7 +98,7 @@ def read_log(
         expected = f"a file that ends in {', '.join(TEXT + PARQUET)}"
         raise DataError("read_log", [Problem("path", repr(file.name), expected)])
     try:
-        with file.open("rb") as stream:
+        with open_named(file) as stream:
             size = os.fstat(stream.fileno()).st_size
     except OSError as error:
         problem = Problem("path", f"{str(path)!r}: {error.strerror}", "a file that can be read")
@@ -111,7 +116,7 @@ def read_log(
 
 def _text(file: Path, wanted: Iterable[str]) -> tuple[Table, Values]:
     """The wanted columns of a text file, and the line in which each row begins."""
-    with file.open(encoding="utf-8-sig", newline="") as stream:
+    with TextIOWrapper(open_named(file), encoding="utf-8-sig", newline="") as stream:
         try:
             return _rows(file.name, _without_nul(stream), wanted)
         except UnicodeDecodeError as error:
@@ -134,9 +139,12 @@ def _without_nul(lines: Iterable[str]) -> Iterator[str]:
 def _rows(name: str, lines: Iterator[str], wanted: Iterable[str]) -> tuple[Table, Values]:
     first = next(lines, "")
     delimiter = max(DELIMITERS, key=first.count)
-    reader = csv.reader(
-        _again(first, lines), delimiter=delimiter, skipinitialspace=True, strict=True
-    )
+    separators = first.count(delimiter)
+    if separators >= WIDEST:
+        raise csv.Error(f"a first line with {separators:,} separators, more than {WIDEST:,}")
+    most = 2 * separators + SPARE
+    narrow = _narrow(chain([first] if first else [], lines), delimiter, most)
+    reader = csv.reader(narrow, delimiter=delimiter, skipinitialspace=True, strict=True)
     header = [each.strip() for each in next(reader, [])]
     if not any(header):
         expected = "names of columns in the first line"
@@ -145,8 +153,8 @@ def _rows(name: str, lines: Iterator[str], wanted: Iterable[str]) -> tuple[Table
     numberings, codes = [Numbering() for _ in chosen], [array("q") for _ in chosen]
     width, begins = len(header), list[Values]()
     wrong: list[tuple[int, int]] = []
-    line = reader.line_num
-    while block := list(islice(reader, BLOCK)):
+    line, height = reader.line_num, min(BLOCK, VALUES // most)
+    while block := list(islice(reader, height)):
         places = line + 1 + np.arange(len(block))
         if reader.line_num - line != len(block):  # some values have line breaks
             heights = [1 + sum(len(BREAK.findall(value)) for value in row) for row in block]
@@ -179,10 +187,12 @@ def _rows(name: str, lines: Iterator[str], wanted: Iterable[str]) -> tuple[Table
     return Table(columns, LIBRARIES["dict"], header), rows
 
 
-def _again(first: str, lines: Iterator[str]) -> Iterator[str]:
-    if first:
-        yield first
-    yield from lines
+def _narrow(lines: Iterable[str], delimiter: str, most: int) -> Iterator[str]:
+    """The lines; raises ``csv.Error`` for one that would take much more memory than its length."""
+    for line in lines:
+        if line.count(delimiter) > most:
+            raise csv.Error(f"a line with more than {most:,} separators")
+        yield line
 
 
 def _parquet(file: Path, wanted: Iterable[str]) -> Any:

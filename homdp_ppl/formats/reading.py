@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from homdp_ppl.core.checked import checked, checked_but
+from homdp_ppl.core.sparse import Sparse, is_sparse
 from homdp_ppl.declare.decorator import homdp
 from homdp_ppl.declare.kernels import SNAP, Kernels
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import HOMDPError, ParameterError, Problem, shown
 from homdp_ppl.formats.grammar import KINDS, Grammar
 from homdp_ppl.formats.learnable import sampled, truth, with_first
-from homdp_ppl.formats.tables import distributions, mean_reward
+from homdp_ppl.formats.sparse_tables import (
+    SparseTable,
+    sparse_distributions,
+    sparse_mean_reward,
+)
+from homdp_ppl.formats.tables import Table, distributions, mean_reward
 from homdp_ppl.formats.words import Words, decode, opened
 from homdp_ppl.precision import Array
 
@@ -48,7 +56,7 @@ class PomdpFile:
     start
         The distribution of the first state.
     transition
-        T(s' | s, a).
+        T(s' | s, a); a :class:`Sparse` table if it is large and most entries are zero.
     observation
         O(o | a, s'), emitted after the transition.
     reward
@@ -83,7 +91,7 @@ class PomdpFile:
     actions: tuple[str, ...]
     observations: tuple[str, ...]
     start: Array  # (X,)
-    transition: Array  # (X, A, X)
+    transition: Array | Sparse  # (X, A, X)
     observation: Array  # (A, X, Y)
     reward: Array  # (X, A)
     null: str | None = None
@@ -104,7 +112,7 @@ class PomdpFile:
                 [Problem("prior", shown(prior), "None, or a positive concentration such as 1.0")],
             )
         # zeros as in every declaration
-        transition = np.where(self.transition > SNAP, self.transition, 0.0)
+        transition = _snapped(self.transition)
         emission = np.where(self.observation > SNAP, self.observation, 0.0)
         emission = emission[0] if self.null is None else emission
 
@@ -185,11 +193,16 @@ def parse(text: str | Iterable[str], path: str) -> PomdpFile:
     found = Grammar(words)
     names = {kind: _names(found, kind) for kind in KINDS}
     rows = (names["actions"], names["states"])
-    T, wrong_T = distributions(found.tables["T"], rows)
-    O, wrong_O = distributions(found.tables["O"], rows)  # noqa: E741
+    moves: Any = found.tables["T"]
+    shows: Any = found.tables["O"]
+    large = isinstance(moves, SparseTable)
+    T, wrong_T = _distributions(moves, rows)
+    O, wrong_O = distributions(shows, rows)  # noqa: E741
     if wrong_T or wrong_O:
         raise HOMDPError(path, [*wrong_T, *wrong_O])
     X = len(names["states"])
+    average: Any = sparse_mean_reward if large else mean_reward
+    mean = average(found.tables["R"], T, O)
     return PomdpFile(
         path=path,
         discount=found.discount,
@@ -198,11 +211,32 @@ def parse(text: str | Iterable[str], path: str) -> PomdpFile:
         actions=names["actions"],
         observations=names["observations"],
         start=np.full(X, 1 / X) if found.start is None else found.start,
-        transition=np.ascontiguousarray(np.swapaxes(T, 0, 1)),
+        transition=_stored(T) if large else np.ascontiguousarray(np.swapaxes(T, 0, 1)),
         observation=O,
-        reward=np.ascontiguousarray(mean_reward(found.tables["R"], T, O).T),
+        reward=np.ascontiguousarray(mean.T),
         null=_null(found, names["observations"], bool((O[0] != O).any())),
     )
+
+
+def _distributions(
+    table: Table | SparseTable, rows: tuple[tuple[str, ...], tuple[str, ...]]
+) -> tuple[Any, list[Problem]]:
+    """The rows of T, and problems for those that do not sum to one."""
+    if isinstance(table, SparseTable):
+        return sparse_distributions(table, rows)
+    return distributions(table, rows)
+
+
+def _snapped(table: Any) -> Any:
+    if isinstance(table, Sparse):
+        return Sparse(np.where(table.values > SNAP, table.values, 0.0), table.pattern)
+    return np.where(table > SNAP, table, 0.0)
+
+
+def _stored(table: Sparse) -> Array | Sparse:
+    """The transitions (X, A, X) of a large model: an array if few of them are zero."""
+    size = math.prod(table.shape)
+    return table if is_sparse(len(table.values), size) else table.dense("read_file")[0]
 
 
 def _null(found: Grammar, observations: tuple[str, ...], action_matters: bool) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -81,11 +81,11 @@ class Table:
         return np.broadcast_to(self.numbers, self.sizes)
 
 
-def check_size(where: str, what: str, shape: Sequence[int], path: str) -> None:
+def check_size(where: str, what: str, shape: Sequence[int], path: str, each: int = PROBED) -> None:
     """Raise :class:`HOMDPError` for a table that does not fit in memory, before it is created."""
     numbers = prod(shape)
     got = f"{' x '.join(map(str, shape))} = {numbers:,} numbers in {what}"
-    require_memory(HOMDPError, path, where, got, PROBED * numbers, SMALLER)
+    require_memory(HOMDPError, path, where, got, each * numbers, SMALLER)
 
 
 def distributions(
@@ -103,7 +103,30 @@ def distributions(
         The names along the other two axes.
     """
     full = table.full()
-    sums = full.sum(-1)
+    return normalised(full), sum_problems(table, full.sum(-1), rows)
+
+
+class Rows(Protocol):
+    """A table whose rows are distributions, and the last line that set each of them."""
+
+    name: str
+    lines: Array
+
+
+def sum_problems(
+    table: Rows, sums: Array, rows: tuple[Sequence[str], Sequence[str]]
+) -> list[Problem]:
+    """Problems for rows that do not sum to one, with their lines.
+
+    Parameters
+    ----------
+    table
+        T or O.
+    sums
+        The sum of each row.
+    rows
+        The names along the first two axes.
+    """
     bad = np.argwhere(np.abs(sums - 1) > PUBLISHED)
     first = {
         table.lines[i, j] or (i, j): (i, j) for i, j in bad[::-1]
@@ -120,7 +143,7 @@ def distributions(
         problems.append(
             Problem(table.name, f"{len(wrong) - LISTED_ROWS} more such rows", "rows that sum to 1")
         )
-    return normalised(full), problems
+    return problems
 
 
 def mean_reward(reward: Table, transition: Array, observation: Array) -> Array:

@@ -11,6 +11,7 @@ import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete
 
+from homdp_ppl.core.allowed import allowed_after
 from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.spaces import Real, Space, Spaces, label_of
@@ -41,12 +42,16 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
     contains the latent states before the end. Random rewards are drawn, from a stream of their own;
     ``info["rewards"]`` contains them at the end.
 
+    If the declaration restricts the actions, ``info["action_mask"]`` of ``reset`` and of each step
+    before the end has the allowed ones as 0 or 1, as in ``action_space.sample(mask)``; ``step``
+    raises an error for others.
+
     Parameters
     ----------
     world
         A declaration with its parameters fixed. The tables of a finite world are copied; its
-        environment uses NumPy only and can be pickled. Real observations form a ``Box`` of vectors,
-        also in one dimension.
+        environment uses NumPy only and can be pickled, if ``allowed`` can. Real observations form a
+        ``Box`` of vectors, also in one dimension.
     per_step
         Return r_h(x_h, a_h) at every step, which many algorithms prefer. Each reward is then an
         additional observation of the latent state: in the tiger problem, the reward for opening a
@@ -122,6 +127,8 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         )
         self.action_space = Discrete(len(world.spaces.actions))
         self._draws = draws_of(world)
+        self._allowed = world.homdp.allowed
+        self._mask: Array | None = None  # of the next action
         self._random_rewards = world.homdp.rewards.law is not None
         self._reward_generator: np.random.Generator | None = None
         self._rewards: list[float] = []
@@ -134,7 +141,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Start an episode; return its first observation and an empty info.
+        """Start an episode; return its first observation, and an info with the mask, if any.
 
         Parameters
         ----------
@@ -154,13 +161,13 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         self._observations = [self._draws.observe(self.np_random, _STATES[self][0], before, 0)]
         self._actions = []
         self._over = False
-        return self._shown(self._observations[0]), {}
+        return self._shown(self._observations[0]), self._masked()
 
     def step(self, action: SupportsIndex) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take an action.
 
-        Returns the next observation, the reward, whether the episode ended, False, and an info that
-        contains the latent states at the end.
+        Returns the next observation, the reward, whether the episode ended, False, and an info: the
+        mask of the next action, if actions are restricted, or the latent states at the end.
         """
         h, H, states = len(self._actions), self.spaces.horizon, _STATES[self]
         if not states or self._over:
@@ -180,9 +187,9 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         if not self._over:
             following = self._draws.observe(self.np_random, states[-1], chosen, h + 1)
             self._observations.append(following)
-            return self._shown(following), reward, False, False, {}
+            return self._shown(following), reward, False, False, self._masked()
         reward = reward if self.per_step else self._return()
-        info = {"latent_states": np.array(states)}
+        info: dict[str, Any] = {"latent_states": np.array(states)}
         if self._random_rewards:
             info["rewards"] = np.array(self._rewards)
         return self._shown(copy(self._observations[-1])), reward, True, False, info
@@ -232,7 +239,20 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         if not 0 <= chosen < len(self.spaces.actions):
             expected = f"an integer in 0..{len(self.spaces.actions) - 1}"
             raise HOMDPError("HOMDPEnv.step", [Problem("action", shown(action), expected)])
+        if self._mask is not None and not self._mask[chosen]:
+            names = (self.spaces.actions[a] for a in np.flatnonzero(self._mask))
+            got, expected = repr(self.spaces.actions[chosen]), f"one of {', '.join(names)}"
+            remedy = 'It is forbidden after this history. info["action_mask"] has the allowed ones.'
+            raise HOMDPError("HOMDPEnv.step", [Problem("action", got, expected, remedy)])
         return chosen
+
+    def _masked(self) -> dict[str, Any]:
+        """The info of a step before the end; it has the allowed actions, if not all are."""
+        if self._allowed is None:
+            return {}
+        history = np.array(self._observations), np.array(self._actions, dtype=int)
+        self._mask = allowed_after(self._allowed, *history, self.spaces, "HOMDPEnv", DataError)
+        return {"action_mask": self._mask.astype(np.int8)}
 
     def _return(self) -> float:
         return float(np.sum(self._rewards))

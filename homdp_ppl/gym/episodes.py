@@ -57,7 +57,8 @@ def episodes_from(
         states, episodes end early in these (``terminated``). The environment is seeded once and not
         closed.
     policy
-        An object with ``act``, or "uniform".
+        An object with ``act``, or "uniform": every action that the model allows has the same
+        probability.
     n
         The number of episodes.
     seed
@@ -92,7 +93,7 @@ def episodes_from(
       accuracy in closed form
     """
     spaces = check_env(env, n, seed, model)
-    actor = _uniform(spaces) if isinstance(policy, str) and policy == "uniform" else policy
+    actor = _uniform(spaces, model) if isinstance(policy, str) and policy == "uniform" else policy
     check_policy(actor, spaces)
     generator = np.random.default_rng([seed, 1])  # the environment uses the stream [seed]
     played: list[Episode] = []
@@ -117,8 +118,13 @@ def episodes_from(
 
 def has_random_rewards(model: HasSpaces | None) -> bool:
     """Whether the rewards of a model are random, so that they have to be recorded."""
+    homdp = _declaration(model)
+    return homdp is not None and homdp.rewards.law is not None
+
+
+def _declaration(model: HasSpaces | None) -> HOMDP | None:
     homdp = model.homdp if isinstance(model, World) else model
-    return isinstance(homdp, HOMDP) and homdp.rewards.law is not None
+    return homdp if isinstance(homdp, HOMDP) else None
 
 
 def recorded_rewards(record: Record) -> Array:
@@ -126,8 +132,14 @@ def recorded_rewards(record: Record) -> Array:
     return np.asarray(record.infos[-1].get("rewards", record.rewards), dtype=np.float64)
 
 
-def _uniform(spaces: Spaces) -> Policy:
-    """The uniform policy, as a graph with one node: the horizon may not be known yet."""
+def _uniform(spaces: Spaces, model: HasSpaces | None) -> Policy:
+    """The uniform policy over allowed actions; without restriction, a graph with one node.
+
+    One node is enough for every horizon, which may not be known yet.
+    """
+    homdp = _declaration(model)
+    if homdp is not None and homdp.allowed is not None:
+        return uniform_policy(spaces, homdp.allowed)
     return (
         uniform_policy(spaces) if not spaces.finite else uniform_policy(spaces._replace(horizon=1))
     )

@@ -46,6 +46,8 @@ def plain_reason(
         return NotCompilable("continuous spaces")
     if learner.hindsight != "complete":
         return NotCompilable("missing states are inferred episode by episode")
+    if world.pomdp.is_sparse or learner.homdp.structure.pattern is not None:
+        return NotCompilable("transitions are sparse")
     if planning.tree is None:
         return NotCompilable("the planner cannot be traced", "Use planner=history_tree().")
     if explorer.deployment.uniform_at_each_step:

@@ -221,7 +221,7 @@ def _loop(request: Request, learner: Learner, state: State, worth_compiling: boo
     if found:
         return f"readable loop ({found.reason})"
     if request.compiled is False:
-        return "readable loop (as asked)"
+        return "readable loop (as requested)"
     if request.compiled is None and not worth_compiling:
         return "readable loop (few episodes: compiling would take longer)"
     return COMPILED

@@ -20,6 +20,7 @@ from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.probabilities import FLOAT32
 from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.core.sparse import Sparse, as_dense, row_sums
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.rewards import Rewards
@@ -63,7 +64,7 @@ class TablePlanning:
 
     def __init__(self, explorer: Explorer, planner: Planner, homdp: HOMDP) -> None:
         self.explorer, self._planner, self.spaces = explorer, planner, homdp.spaces
-        self.support, self.allowed = explorer.objective.support(homdp), homdp.allowed
+        self.support, self.allowed = _support(explorer, planner, homdp), homdp.allowed
         self.rewards = homdp.rewards
         self.root = explorer.objective.root(homdp)
         self.tree = _tree(explorer, planner, homdp)
@@ -178,6 +179,15 @@ class TracedPlanning(NamedTuple):
         return Planned(policy, value, model, plans, solution.allowed)
 
 
+def _support(explorer: Explorer, planner: Planner, homdp: HOMDP) -> Tables:
+    """The support of the models to plan for; dense for tree planners."""
+    tables = explorer.objective.support(homdp)
+    if homdp.structure.pattern is None or not isinstance(planner, TreePlanner):
+        return tables
+    moves = as_dense(homdp.form.table(tables), "learn")
+    return tables._replace(transition=moves if homdp.form.moves_by_step else moves[0])
+
+
 def _tree(explorer: Explorer, planner: Planner, homdp: HOMDP) -> TreePlanner | None:
     """The planner with the rule's backup and caps; None if it is not a tree planner."""
     objective = explorer.objective
@@ -265,16 +275,18 @@ def check_numbers(explorer: Explorer, models: POMDP, support: Tables | None = No
 
     With a support, also raise one for positive probabilities outside it.
     """
-    rows = (np.asarray(part) for part in models[:3])
-    if (
-        all((row >= 0).all() and (np.abs(row.sum(-1) - 1) <= FLOAT32).all() for row in rows)
-        and np.isfinite(models.reward).all()
-    ):
+    if all(map(_are_probabilities, models[:3])) and np.isfinite(models.reward).all():
         _check_support(explorer, models, support)
         return
     expected = "rows that are probabilities, and finite rewards"
     problem = Problem("propose", "a model with invalid numbers", expected)
     raise ParameterError(explorer.name, [problem])
+
+
+def _are_probabilities(table: Any) -> bool:
+    rows = table.values if isinstance(table, Sparse) else np.asarray(table)
+    sums = row_sums(table) if isinstance(table, Sparse) else rows.sum(-1)
+    return bool((rows >= 0).all() and (np.abs(sums - 1) <= FLOAT32).all())
 
 
 def _check_support(explorer: Explorer, models: POMDP, support: Tables | None) -> None:

@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
-from homdp_ppl.core.checked import check_fields, checked
+from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.core.randomness import as_key, refuse_traced_key
 from homdp_ppl.core.reveal import with_masks
 from homdp_ppl.core.rollout import cut_at_end
 from homdp_ppl.errors import ParameterError, Problem, shown
@@ -25,70 +23,17 @@ from homdp_ppl.learning.hindsight import how, unnamed
 from homdp_ppl.learning.learner import Decision
 from homdp_ppl.learning.loop import advance, plan_again
 from homdp_ppl.learning.metrics import Measured
+from homdp_ppl.learning.mixture import Mixture
 from homdp_ppl.learning.record import Record
 from homdp_ppl.learning.task import Task
 from homdp_ppl.posteriors import Posterior, posterior
 from homdp_ppl.posteriors.tracking import Tracked
-from homdp_ppl.precision import Array, in_x64
+from homdp_ppl.precision import Array
 
 if TYPE_CHECKING:
     import xarray as xr
 
 COMPILED = "compiled loop"
-
-
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """The uniform mixture of the policies of all rounds (online-to-batch conversion).
-
-    Its gap is the average gap of the rounds.
-
-    Examples
-    --------
-    >>> from homdp_ppl import explorers, learn, models
-    >>> from homdp_ppl.planners import history_tree
-    >>> run = learn(
-    ...     models.load("tiger", horizon=2),
-    ...     explorers.greedy(),
-    ...     history_tree(),
-    ...     episodes=3,
-    ...     compiled=False,
-    ... )
-    >>> bool(abs(run.mixture.value - run.values.mean()) < 1e-12)
-    True
-    """
-
-    run: Run
-
-    def __post_init__(self) -> None:
-        check_fields(self, "Mixture")
-
-    @property
-    def value(self) -> float:
-        """The value of the mixture: the mean of the rounds' values, exact if they are exact."""
-        return float(self.run.values.sum() / self._rounds)
-
-    @checked
-    @in_x64
-    def draw(self, key: Array) -> Policy:
-        """Draw one policy of the mixture; the guarantee holds for it in expectation.
-
-        Parameters
-        ----------
-        key
-            A JAX random key.
-        """
-        refuse_traced_key(key, "mixture")
-        return self.run.policy_at(
-            int(jax.random.randint(as_key(key, "mixture"), (), 0, self._rounds))
-        )
-
-    @property
-    def _rounds(self) -> int:
-        rounds = len(self.run.values)
-        if rounds == 0:
-            raise ParameterError("mixture", [Problem("run", "no rounds", "at least one round")])
-        return rounds
 
 
 @dataclass(frozen=True, eq=False, repr=False)

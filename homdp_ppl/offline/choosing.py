@@ -32,7 +32,7 @@ from homdp_ppl.offline.returns import returns_interval
 from homdp_ppl.offline.search import improve
 from homdp_ppl.offline.tree import Rule, allowed_in, as_graph, difference, fits, unroll
 from homdp_ppl.planners import auto
-from homdp_ppl.posteriors import Posterior, posterior
+from homdp_ppl.posteriors import Posterior, Sampling, posterior
 from homdp_ppl.precision import in_x64
 
 BEHAVIOUR = "behaviour"  # the baseline: what the log's policy did
@@ -62,6 +62,7 @@ def choose(
     mixture: MixtureName = "jeffreys",
     search: bool = True,
     seed: int = 0,
+    sampling: Sampling | None = None,
 ) -> Choice:
     """Choose the policy with the largest certified value, unless the baseline may be better.
 
@@ -101,6 +102,8 @@ def choose(
         grows. Needs a tree of histories of moderate size.
     seed
         The seed of draws from the posterior.
+    sampling
+        As in :func:`homdp_ppl.posterior`: longer chains, where the posterior has to be sampled.
 
     Examples
     --------
@@ -122,7 +125,8 @@ def choose(
     used = auto() if planner is None else planner
     acting = None if behaviour is None else _graph(behaviour, homdp)
     base = baseline if baseline is None or isinstance(baseline, str) else _graph(baseline, homdp)
-    belief = posterior(homdp, read.episodes if read.counts is None else read.counts)
+    data = read.episodes if read.counts is None else read.counts
+    belief = posterior(homdp, data, sampling=sampling)
     asked = _Asked(homdp, read, candidates, base, delta, acting, used, search, seed, belief)
     if read.counts is None:
         return _by_posterior(asked)

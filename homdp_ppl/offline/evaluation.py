@@ -40,7 +40,7 @@ from homdp_ppl.offline.logs import (
     seed_problems,
 )
 from homdp_ppl.offline.markov import MarkovTest, markov_test_of
-from homdp_ppl.posteriors import posterior
+from homdp_ppl.posteriors import Sampling, posterior
 from homdp_ppl.precision import Array, in_x64
 
 if TYPE_CHECKING:
@@ -191,6 +191,7 @@ def evaluate(
     window: int = 1,
     draws: int = 200,
     seed: int = 0,
+    sampling: Sampling | None = None,
 ) -> Evaluation:
     """Evaluate a policy with recorded episodes, without acting.
 
@@ -228,6 +229,8 @@ def evaluate(
         The number of models drawn from the posterior.
     seed
         The seed of these draws.
+    sampling
+        As in :func:`homdp_ppl.posterior`: longer chains, where the posterior has to be sampled.
 
     Examples
     --------
@@ -257,7 +260,8 @@ def evaluate(
     else:
         sets = confidence_sets(homdp, read.counts, delta, mixture, known)
         certified = policy_interval(sets, graph)
-    belief = posterior(homdp, episodes if read.counts is None else read.counts)
+    data = episodes if read.counts is None else read.counts
+    belief = posterior(homdp, data, sampling=sampling)
     valued = ValueBelief(values_in(drawn_models(belief, draws, seed), graph), delta)
     used, chances = _behaviour(homdp, read, behaviour, window)
     weights = Weights.of(graph, chances, episodes, homdp)

@@ -125,7 +125,7 @@ def refuse_impossible(chances: Array, episodes: Episodes) -> None:
     wrong = np.argwhere(chances <= 0)
     if len(wrong):
         place = entry_place(wrong[0], episodes.ids)
-        got = f"probability 0 for {len(wrong):,} recorded actions"
+        got = f"probability 0 for {len(wrong):,} recorded action{'s' * (len(wrong) != 1)}"
         expected = "a policy that takes every recorded action with positive probability"
         remedy = "Pass the policy that acted, or None to estimate it from the log."
         raise DataError("behaviour", [Problem("behaviour", got, expected, remedy, place)])

@@ -13,9 +13,10 @@ import jax
 import numpy as np
 from scipy.special import ndtri
 
-from homdp_ppl.confidence.backups import draw_backup, has_moments, moment_backup, moments
+from homdp_ppl.confidence.backups import draw_backup, moment_backup
 from homdp_ppl.confidence.ranges import value_ranges
 from homdp_ppl.confidence.reward_beliefs import reward_deviation
+from homdp_ppl.confidence.row_moments import has_moments, moments
 from homdp_ppl.confidence.sets import MixtureName, Sets, check_mixture, confidence_sets
 from homdp_ppl.core.arguments import check_arguments, count_problems, refuse
 from homdp_ppl.core.checked import checked

@@ -124,7 +124,7 @@ def plain(counts: Counts) -> Counts:
         numbers["hindsight"] = {
             name: np.asarray(table, dtype=np.float64) for name, table in counts.hindsight.items()
         }
-    return Counts(**numbers)
+    return Counts(**numbers, pattern=counts.pattern)
 
 
 def _tables(counts: Counts) -> list[tuple[str, Array]]:
@@ -216,7 +216,7 @@ def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode | Episodes]) -> Epi
 
 def _refuse_excluded(homdp: HOMDP, episodes: Episodes) -> None:
     """Raise an error for steps that the declaration excludes."""
-    problems = excluded_problems(episodes, homdp.structure.support, homdp.spaces)
+    problems = excluded_problems(episodes, homdp.structure.support, homdp.form, homdp.spaces)
     problems += revealed_problems(homdp, episodes)
     refuse(DataError, f"data for {homdp.name}", problems)
 
@@ -291,6 +291,7 @@ def _impossible_counts(homdp: HOMDP, counts: Counts) -> list[Problem]:
             (np.asarray(table) > 0) & ~getattr(homdp.structure.support, where)
         )[:1]:
             got = f"a count of {np.asarray(table)[tuple(index)]:g}, declared impossible"
+            index = homdp.form.entry(where, index)
             problems.append(
                 Problem(
                     f"counts.{where}",

@@ -10,9 +10,11 @@ import os
 import stat
 import sys
 from pathlib import Path
+from typing import BinaryIO
 
 BINARY = getattr(os, "O_BINARY", 0)  # without it, Windows opens files in text mode
-PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | BINARY
+NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+PLAIN = NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | BINARY
 LOCKED_BYTE = 2**30  # far beyond the content, because Windows cannot read locked bytes
 
 
@@ -28,7 +30,19 @@ def open_plain(path: str | Path, flags: int) -> int:
     """
     if os.path.islink(path):  # clearer than the error of O_NOFOLLOW, which Windows lacks
         raise OSError(errno.ELOOP, "a symbolic link")
-    handle = os.open(path, flags | PLAIN, 0o666)
+    return _regular(os.open(path, flags | PLAIN, 0o666))
+
+
+def open_named(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a file that a user has named, which may be a link, for reading.
+
+    Pipes and devices, which may have no end, raise OSError before anything is read.
+    """
+    return os.fdopen(_regular(os.open(path, os.O_RDONLY | PLAIN & ~NOFOLLOW)), "rb")
+
+
+def _regular(handle: int) -> int:
+    """The same handle; raises OSError if it does not belong to a regular file."""
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "not a regular file")

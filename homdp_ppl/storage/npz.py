@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, BinaryIO
-from zipfile import ZipFile
+from typing import IO, Any
+from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 
 from homdp_ppl.errors import PolicyError, Problem, shown
 from homdp_ppl.memory import amount, require_memory
 from homdp_ppl.precision import Array
+from homdp_ppl.storage._system import open_named
 from homdp_ppl.storage.atomic import atomic_write, storage_errors
 
 COPIES = 4  # of an array while it is read and validated
+NUMBER, NAME = 8, 64  # bytes of an entry as a float64 or int64, and of an object for a string
 
 
 def write_arrays(path: str | Path, form: str, **arrays: Array) -> None:
@@ -66,13 +68,16 @@ def read_arrays(
     if not isinstance(path, str | os.PathLike):
         raise PolicyError("load", [Problem("path", shown(path), "the name of a file")])
     parts: dict[str, Array] = {}
-    with storage_errors(path, "a policy file that can be read"), open(path, "rb") as opened:
+    with storage_errors(path, "a policy file that can be read"), open_named(path) as opened:
         try:  # NumPy and zipfile raise many different errors for damaged files
-            wanted = ("format", *names, *optional)
-            size = _unpacked(opened, wanted)
-            _require_room(str(path), size)
-            with np.load(opened, allow_pickle=False) as file:
-                parts = {name: file[name] for name in wanted if name in file.files}
+            with ZipFile(opened) as archive:
+                inside = {info.filename: info for info in archive.infolist()}
+                wanted = [n for n in ("format", *names, *optional) if f"{n}.npy" in inside]
+                members = {name: inside[f"{name}.npy"] for name in wanted}
+                _require_room(str(path), sum(_unpacked(archive, m) for m in members.values()))
+                for name, member in members.items():
+                    with archive.open(member) as packed:
+                        parts[name] = np.lib.format.read_array(packed, allow_pickle=False)
         except PolicyError:
             raise
         except Exception:
@@ -93,31 +98,43 @@ def read_arrays(
     return parts
 
 
+def names_in(path: str | Path, parts: Mapping[str, Array], name: str) -> tuple[str, ...]:
+    """The strings of an array that was read from a file; raises PolicyError for other arrays.
+
+    Parameters
+    ----------
+    path
+        The file.
+    parts
+        Its arrays.
+    name
+        The array.
+    """
+    found = parts[name]
+    if found.ndim != 1 or found.dtype.kind != "U":
+        got = f"an array of type {found.dtype} and shape {found.shape}"
+        raise PolicyError(str(path), [Problem(name, got, "a list of names")])
+    return tuple(map(str, found))
+
+
 def _require_room(path: str, size: int) -> None:
     got = f"arrays of {amount(size)} when unpacked"
     remedy = "Check that the file is a policy and comes from a source that you trust."
     require_memory(PolicyError, path, "file", got, COPIES * size, remedy)
 
 
-def _unpacked(opened: BinaryIO, names: Sequence[str]) -> int:
-    """The unpacked size of the named arrays in bytes, according to their headers.
+def _unpacked(archive: ZipFile, member: ZipInfo) -> int:
+    """The size of an array in bytes, according to its headers.
 
-    For each array, this is the larger of two sizes: the one given by the shape and type in its own
-    header, which reading allocates, and the one stated by the archive, which reading unpacks.
+    This is the larger of two sizes: the one given by the shape and type in its own header, which
+    reading allocates, and the one stated by the archive, which reading unpacks.
     """
-    total = 0
-    with ZipFile(opened) as archive:
-        members = {info.filename: info for info in archive.infolist()}
-        for member in (f"{name}.npy" for name in names):
-            if member in members:
-                with archive.open(members[member]) as packed:
-                    total += max(_declared(packed), members[member].file_size)
-    opened.seek(0)
-    return total
+    with archive.open(member) as packed:
+        return max(_declared(packed), member.file_size)
 
 
 def _declared(packed: IO[bytes]) -> int:
-    """The size of an array in bytes, according to its header."""
+    """The size of an array in bytes after its conversion, according to its header."""
     version = np.lib.format.read_magic(packed)
     read = (
         np.lib.format.read_array_header_1_0
@@ -125,4 +142,5 @@ def _declared(packed: IO[bytes]) -> int:
         else np.lib.format.read_array_header_2_0
     )
     shape, _, dtype = read(packed)
-    return math.prod(shape) * dtype.itemsize
+    entry = max(dtype.itemsize, NUMBER) if dtype.kind in "biuf" else dtype.itemsize + NAME
+    return math.prod(shape) * entry

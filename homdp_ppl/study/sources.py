@@ -162,9 +162,7 @@ def _find(text: str, seed: int) -> World:
             [Problem("options", ", ".join(call.options), "no options, which only functions take")],
         )
     if not isinstance(found, kinds):
-        raise HOMDPError(
-            text, [Problem("name", f"a function that returns a {type(found).__name__}", expected)]
-        )
+        raise HOMDPError(text, [Problem("name", _returned(found), expected)])
     return found.draw(jax.random.key(seed)) if isinstance(found, HOMDP) else found
 
 
@@ -230,6 +228,10 @@ def _uses_prior(text: str, source: str) -> bool:
     return rule.about.uses_prior
 
 
+def _returned(value: object) -> str:
+    return f"a function that returns an object of type {type(value).__name__}"
+
+
 def _replanning(factory: Callable[..., Any], call: Call) -> Any:
     """Call a factory with the options; ``replan`` is an option of every rule."""
     options = dict(call.options)
@@ -250,7 +252,7 @@ def _user_rule(file: Path, call: Call) -> Explorer:
     if not isinstance(rule, Explorer):
         raise ParameterError(
             call.name,
-            [Problem("explorer", f"a function that returns a {type(rule).__name__}", expected)],
+            [Problem("explorer", _returned(rule), expected)],
         )
     return rule
 
@@ -309,7 +311,7 @@ def find_planner(text: str, world: World, model: HOMDP | None = None) -> Planner
 def _user_planner(factory: Callable[..., Any], call: Call) -> Planner:
     planner: Planner = _called(factory, call)
     if not takes_a_model(planner):
-        got = f"a function that returns a {type(planner).__name__}"
+        got = _returned(planner)
         raise ParameterError(
             call.name,
             [Problem("planner", got, "a function that returns a function from a POMDP to a Plan")],

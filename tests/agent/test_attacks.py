@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from homdp_ppl import DataError, HOMDPError, ParameterError, StorageError
+from homdp_ppl.agent.policies import BLIND, CELLS, digest_of
 from homdp_ppl.storage.blocks import Block
 from homdp_ppl.storage.records import walk
 from homdp_ppl.storage.whole_journal import read_journal, rewrite
@@ -148,6 +149,35 @@ def test_forged_policies(copy, tmp_path, attack):
     assert not (tmp_path / "bomb").exists()
 
 
+@pytest.mark.parametrize(
+    ("where", "change"),
+    [
+        ("probabilities", {"kind": [BLIND], "probabilities": np.full((4, 5), 0.2)}),
+        ("probabilities", {"kind": [BLIND], "probabilities": np.full(4, 0.25)}),
+        ("allowed", {"allowed": np.ones((1, 3), dtype=bool)}),
+        ("edges", {"kind": [CELLS], "edges": np.array([[0.5]])}),
+        ("edges", {"kind": [CELLS], "edges": np.array(["a"])}),
+    ],
+)
+def test_policies_that_are_forged_with_their_digest(copy, where, change):
+    """Their arrays do not fit the agent: no action is chosen, or recorded."""
+    file = policy_of(copy)
+    with np.load(file) as given:
+        parts = dict(given) | {name: np.array(part) for name, part in change.items()}
+    digest = digest_of(parts)
+    np.savez(file.with_name(f"{digest}.npz"), **parts)
+    found = read_journal(copy / "agent.journal")
+    for block in found.blocks:
+        if block.facts.get("made", {}).get("policy") == file.stem:
+            block.facts["made"]["policy"] = digest
+    rewrite(copy / "agent.journal", found.description, found.blocks)
+    agent = agent_at(copy)
+    before = agent.status.events
+    with raises(HOMDPError, where):
+        agent.episode("open").act("growl left")
+    assert agent.status.events == before
+
+
 def test_policies_are_not_written_through_links(copy, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -200,6 +230,11 @@ VISITS = np.zeros((2, 3), dtype=np.int64)
         {"event": "reveal", "ordinal": 0, "states": [[9, 0]]},
         {"event": "reveal", "ordinal": 0, "states": {"1": 0}},
         {"event": "reveal", "ordinal": 0, "states": [], "rewards": ["a"]},
+        {"event": "reveal", "ordinal": 0, "states": [], "rewards": [1.0]},
+        {"event": "reveal", "ordinal": 0, "states": [], "rewards": [1.0] * 7},
+        {"event": "reveal", "ordinal": 0, "states": [], "rewards": [10**400] * 3},
+        {"event": "reveal", "ordinal": 0, "states": [], "rewards": [float("nan")] * 3},
+        {"event": "reveal", "ordinal": 0, "states": [], "labels": [1.0] * 3},
         {"event": "begin", "id": "open", "decision": 0},
         {"event": "begin", "id": "new", "decision": 99},
         {"event": "begin", "id": "new", "decision": None},
@@ -228,11 +263,25 @@ def test_forged_events(copy, facts):
 
 
 @pytest.mark.parametrize(
-    "visits", [np.zeros(3), np.zeros((3, 2)), np.zeros((2, 3, 1)), np.zeros(())], ids=np.shape
+    "visits",
+    [
+        *(np.zeros(shape) for shape in (3, (3, 2), (2, 3, 1), ())),
+        *(np.full((2, 3), number) for number in (np.nan, np.inf, -1, True)),
+    ],
+    ids=str,
 )
 def test_forged_counts(copy, visits):
     fact = {"event": "begin", "id": "new", "decision": 7, "made": MADE}
     forge(copy, fact, arrays={"visits": visits})
+    with raises(StorageError):
+        agent_at(copy)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_forged_optimistic_values(copy, value):
+    """An agent never records these values, and comparisons with them would be silent."""
+    fact = {"event": "begin", "id": "new", "decision": 7, "made": {**MADE, "optimistic": value}}
+    forge(copy, fact, arrays={"visits": VISITS})
     with raises(StorageError):
         agent_at(copy)
 

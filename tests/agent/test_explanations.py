@@ -8,6 +8,7 @@ from homdp_ppl.agent.decision import moment, turnings
 from homdp_ppl.agent.similar import similar
 from tests.agent.processes import tiger
 from tests.agent.test_diagnostics import by_hand
+from tests.richer import richer
 from tests.runs import TREE
 
 WORLD = tiger()
@@ -95,3 +96,16 @@ def test_explanations_of_agents_look_at_other_episodes():
     html = found._repr_html_()
     assert html.count("<table>") == 2
     assert "growl right" in html
+
+
+def test_forbidden_actions_are_not_offered():
+    """In values and turnings; the other values are those without the restriction."""
+    world = richer("limited")
+    policy = TREE(world.pomdp, allowed=world.homdp.allowed).policy
+    values = moment(policy, world.pomdp, np.array([0, 0]), np.array([1]))
+    found = explain(policy, world, [0, 0], [1])
+    assert list(found.values) == ["a0"]
+    assert found.values["a0"].value == pytest.approx(values.values[0] @ values.belief)
+    assert found.turnings == ()
+    again = explain(policy, world, [0, 0], [0])
+    assert list(again.values) == ["a0", "a1"]

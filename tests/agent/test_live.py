@@ -7,12 +7,22 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 
-from homdp_ppl import Agent, DataError, ParameterError, explorers, models, posterior, tabular
+from homdp_ppl import (
+    Agent,
+    DataError,
+    ParameterError,
+    explain,
+    explorers,
+    models,
+    posterior,
+    tabular,
+)
 from homdp_ppl.core.episode import Episode
 from tests.agent.processes import agent_of, density_case, finite_case, follow, play, run_of, tiger
 from tests.explorers.test_contract import MODEL
 from tests.raising import raises
 from tests.runs import TREE, hearing
+from tests.sensors import declared
 
 H = 3
 
@@ -52,6 +62,24 @@ def test_episodes_are_interleaved():
     second = {k: live[k].act(rows[k][1]) for k in (1, 2, 0)}
     assert [[first[k], second[k]] for k in range(3)] == alone
     assert two.pending == ("e0", "e1", "e2")
+
+
+def test_observations_of_several_sensors():
+    """A dict, a tuple, a joint name and an index are the same observation."""
+    model, given = (
+        declared("plain"),
+        ({"ear": "right", "eye": "dim"}, ("right", 1), "right, dim", 4),
+    )
+    agent = Agent(model, explorers.greedy(), TREE)
+    taken = [agent.begin(f"e{k}").act(observation) for k, observation in enumerate(given)]
+    assert len(set(taken)) == 1
+    assert [agent.episode(f"e{k}").trajectory.observations.tolist() for k in range(4)] == [[4]] * 4
+    world = model.draw(jax.random.key(0))
+    policy = TREE(world.pomdp).policy
+    texts = [str(explain(policy, world, [observation], [])) for observation in given]
+    assert len(set(texts)) == 1
+    with raises(DataError, "observation[ear]", "observation"):
+        agent.begin("wrong").act({"ear": "up", "nose": 1, "eye": 0})
 
 
 def test_calls_may_be_repeated():

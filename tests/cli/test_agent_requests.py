@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +105,17 @@ def test_problems_of_a_log_are_reported_together(call, episode, places):
     found = {f"{p['where']}[{p['at']}]" for p in problems} | {p["where"] for p in problems}
     assert set(places) <= found
     assert call("status", "clinic")["begun"] == 0  # nothing was added
+
+
+def test_add_refuses_files_that_do_not_fit_in_memory(call, monkeypatch):
+    new(call)
+    Path("log.jsonl").write_text("[],\n" * 1000)
+    Path("endless").symlink_to("/dev/zero")
+    os.mkfifo("pipe")
+    monkeypatch.setenv("HOMDP_MEMORY", "0.0001")
+    for name in ("log.jsonl", "endless", "pipe"):
+        problems = call("add", "clinic", name, code=2)["problems"]
+        assert [problem["where"] for problem in problems] == ["file"]
 
 
 def test_add_reads_tables(call):

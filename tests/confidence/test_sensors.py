@@ -14,8 +14,9 @@ from homdp_ppl.confidence import (
     weissman,
     weissman_radii,
 )
-from homdp_ppl.confidence.backups import backup_moments, has_moments, moments, one_step_values
+from homdp_ppl.confidence.backups import one_step_values
 from homdp_ppl.confidence.posteriors import one_step
+from homdp_ppl.confidence.row_moments import backup_moments, has_moments, moments
 from tests.sensors import data, declared, worlds
 
 K, DELTA = 100, 0.1

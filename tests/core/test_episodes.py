@@ -209,7 +209,7 @@ def test_padding_and_missing_values_are_never_read():
         expected = [row[:L].sum() for row, L in zip(rewards, length, strict=True)]
         np.testing.assert_array_equal(made.homdp.returns(data), expected)
         assert made.homdp.returns(data[3]) == expected[3]
-        assert excluded_problems(data, made.homdp.structure.support, made.spaces) == []
+        assert excluded_problems(data, made.homdp.structure.support, made.form, made.spaces) == []
         assert Episodes.of(list(data), made).same_as(clean)
     object.__setattr__(rubbish, "states", np.full((20, 5), 9))
     with raises(DataError, "states"):
@@ -335,12 +335,12 @@ def test_excluded_steps_use_only_revealed_states():
     made = world("tiger")
     moves = replace(GOOD, states=np.array([0, 0, 1, 1, 1]))
     support = made.homdp.structure.support
-    found = excluded_problems(Episodes.of([GOOD, moves], made), support, made.spaces)
+    found = excluded_problems(Episodes.of([GOOD, moves], made), support, made.form, made.spaces)
     assert [problem.at for problem in found] == ["episode 1, step 2"]
     for gap in (1, 2):
         states = np.ma.masked_array(moves.states, mask=np.arange(5) == gap)
         data = Episodes.of(replace(moves, states=states), made)
-        assert excluded_problems(data, support, made.spaces) == []
+        assert excluded_problems(data, support, made.form, made.spaces) == []
 
 
 def test_excluded_steps_beyond_the_first_twenty_are_counted():
@@ -352,6 +352,6 @@ def test_excluded_steps_beyond_the_first_twenty_are_counted():
     )
     zeros = np.zeros((30, 2), dtype=int)
     episodes = Episodes(zeros, zeros, np.zeros((30, 3), dtype=int))
-    problems = excluded_problems(episodes, allowed, spaces)
+    problems = excluded_problems(episodes, allowed, spaces.form, spaces)
     assert len(problems) == 21
     assert problems[-1].got == "40 more"

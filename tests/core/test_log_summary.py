@@ -11,6 +11,7 @@ from homdp_ppl import Episodes, explorers, learn, models, posterior, report, tab
 from homdp_ppl.core.log_summary import Share
 from homdp_ppl.planners import history_tree
 from tests.gaps import with_gaps
+from tests.richer import RICHER, richer
 from tests.tables import SPACES, some_episodes
 from tests.worlds import world
 
@@ -61,9 +62,10 @@ def test_counts_agree_with_a_loop(kind, seed):
     assert not any("discharged" in name for name in visits) or not spaces.terminal
 
 
-@pytest.mark.parametrize("name", ["tiger", "lock", "checkup"])
+@pytest.mark.parametrize("name", ["tiger", "lock", "checkup", "answers", "steps", "everything"])
 def test_rows_of_complete_logs_are_the_counts(name):
-    made = world(name)
+    """Tables by step and emissions by previous action included."""
+    made = richer(name) if name in RICHER else world(name)
     log = with_gaps(made, 12, 1.0)
     rows = log.summary(made.homdp).rows
     counts = made.homdp.counts(log)

@@ -121,6 +121,15 @@ def test_rows_may_be_in_order_without_steps():
     assert Episodes.from_frame(table, LAMP, step=None).same_as(expected)
 
 
+@pytest.mark.parametrize("missing", [None, np.nan, ""], ids=lambda value: repr(value))
+def test_rows_without_an_id_are_reported_once(missing):
+    """And not also as gaps of other episodes, or as steps of an episode without a name."""
+    ids = lamp()["episode"]
+    with pytest.raises(DataError) as caught:
+        Episodes.from_frame(lamp(episode=[*ids[:1], missing, *ids[2:4], missing]), LAMP)
+    assert [(one.where, one.at) for one in caught.value.problems] == [("episode", "rows 1 and 4")]
+
+
 @pytest.mark.parametrize(
     "missing", [None, np.nan, pd.NA, pd.NaT, "", float("nan")], ids=lambda value: repr(value)
 )

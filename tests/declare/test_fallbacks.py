@@ -7,6 +7,7 @@ import numpyro.distributions as dist
 import pytest
 
 from homdp_ppl import Counts, Kernels, homdp, posterior
+from tests.random_rewards import native
 
 STATES, SEEN = ("left", "middle", "right"), ("dark", "dim", "light")
 
@@ -116,6 +117,16 @@ def test_only_the_first_rows_are_named():
         "the prior of s is not Dirichlet or Beta",
         "no closed form for initial: the prior of s is not Dirichlet or Beta",
     ]
+
+
+def test_laws_of_rewards_with_densities_are_named():
+    (found,) = native("beta").structure.fallbacks
+    assert (found.table, found.sites, len(found.rows)) == ("reward", ("p",), 4)
+    assert "4 rows of reward (bad, stay; bad, go; good, stay; ...): the law has a density" in repr(
+        native("beta")
+    )
+    for law in ("bernoulli", "points"):
+        assert native(law, reward_range=(-1.0, 3.0)).structure.fallbacks == ()
 
 
 def test_closed_forms_have_no_reasons():

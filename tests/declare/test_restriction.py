@@ -139,6 +139,44 @@ def test_errors_in_the_function_name_the_history():
     assert "step 1" in caught.value.__notes__[0]
 
 
+def test_masks_are_reported_together_with_other_problems():
+    """Also in real-valued spaces, where every feature that needs tables has a remedy."""
+    rows = np.full((2, 2, 2), 0.5)
+    with pytest.raises(DeclarationError) as caught:
+        homdp(
+            states=2,
+            observations=2,
+            actions=2,
+            horizon=2,
+            cost=np.zeros((3, 2)),
+            allowed=lambda observations, actions: np.ones(5, dtype=bool),
+        )(lambda: Kernels([0.5, 0.4], rows, np.eye(2)))
+    assert [problem.where for problem in caught.value.problems] == ["cost", "initial", "allowed"]
+
+    with pytest.raises(DeclarationError) as caught:
+        homdp(
+            states=2,
+            observations=Real(1),
+            actions=2,
+            horizon=2,
+            terminal=("x1",),
+            reward_range=(0, 1),
+            allowed=lambda observations, actions: np.ones(2, dtype=bool),
+        )(
+            lambda: Kernels(
+                [0.5, 0.5],
+                rows,
+                lambda x: dist.Normal(1.0 * x, 1.0),
+                reward=lambda x, a: dist.Bernoulli(0.5),
+                label=lambda x: dist.Bernoulli(0.5),
+                revealed=lambda x, y, a: 0.5,
+            )
+        )
+    places = [problem.where for problem in caught.value.problems]
+    assert places == ["terminal", "reward", "label", "revealed", "allowed"]
+    assert all(problem.remedy for problem in caught.value.problems)
+
+
 def test_real_valued_spaces_have_no_restriction():
     with raises(DeclarationError, "allowed"):
         homdp(

@@ -270,3 +270,8 @@ def test_the_remedies_fit():
     with raises(DeclarationError) as caught:
         declare(2, {"ear": HALF})
     assert "observations={" in caught.value.problems[0].remedy
+    with raises(DeclarationError) as caught:
+        declare({"ear": Real(1), "eye": 2}, HALF)
+    (problem,) = caught.value.problems
+    assert problem.expected == "finitely many outcomes"
+    assert "Real(n)" in problem.remedy

@@ -193,7 +193,7 @@ BAD = [
     (
         "states: 99999 actions: 3\nobservations: 2\nT: 0",
         3,
-        "3 x 99999 x 99999 = 29,999,400,003 numbers",
+        "99999 x 99999 = 9,999,800,001 numbers",
     ),
     (
         "states: 3 actions: 2000 observations: 4000\nT: 0",

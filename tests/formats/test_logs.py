@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import os
 import random
 import sys
 
@@ -120,6 +121,32 @@ def test_large_files_are_refused_before_they_are_read(tmp_path, monkeypatch):
     for name in ("log.csv", "log.parquet"):
         with raises(DataError, "path"):
             read_log(tmp_path / name, LAMP)
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.parquet"])
+def test_files_without_an_end_are_refused(name, tmp_path):
+    """Pipes and devices; links that the user names are followed."""
+    os.mkfifo(tmp_path / name)
+    with raises(DataError, "path"):
+        read_log(tmp_path / name, LAMP)
+    (tmp_path / name).unlink()
+    (tmp_path / name).symlink_to("/dev/zero")
+    with raises(DataError, "path"):
+        read_log(tmp_path / name, LAMP)
+
+
+def test_wide_lines_are_refused_before_they_are_split(tmp_path):
+    """Values of 2 characters take 60 bytes of memory. A quoted text may have many separators."""
+    first = "episode,step,observation,action,state"
+    for text in ("ab," * 20_000, f"{first}\n{'ab,' * 20_000}\n"):
+        with raises(DataError, "path") as caught:
+            read_log(written(tmp_path / "log.csv", text), LAMP)
+        assert "separators" in caught.value.problems[0].got
+    text = PLAIN.replace("a comment, with", "a comment, with" + "," * 900)
+    assert alike(read_log(written(tmp_path / "log.csv", text), LAMP), expected())
+    many = ",".join(map(str, range(5000)))
+    text = f"{first},{many}\np,1,dark,wait,off,{many}\n"
+    assert len(read_log(written(tmp_path / "log.csv", text), LAMP)) == 1
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

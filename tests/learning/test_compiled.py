@@ -257,4 +257,4 @@ def test_why_some_runs_are_not_compiled():
         assert run.loop == f"readable loop ({words})"
     few = "readable loop (few episodes: compiling would take longer)"
     assert [run.loop for run in learn(tiger, greedy, TREE, 10, [0, 1])] == [few, few]
-    assert learn(tiger, greedy, TREE, 10, compiled=False).loop == "readable loop (as asked)"
+    assert learn(tiger, greedy, TREE, 10, compiled=False).loop == "readable loop (as requested)"

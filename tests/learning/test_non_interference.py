@@ -1,7 +1,7 @@
 """Policies do not depend on what they must not see, and unused features change nothing."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -14,8 +14,10 @@ import pytest
 from homdp_ppl import HOMDP, Kernels, World, explorers, homdp, learn
 from homdp_ppl.declare.kernels import tabulate
 from homdp_ppl.planners import history_tree
+from tests.random_rewards import CHANCES, native
 from tests.richer import FEATURES, richer
 from tests.runs import TREE
+from tests.sensors import worlds
 
 EPISODES = 12
 
@@ -50,33 +52,51 @@ def doubled(model: HOMDP, bit: int) -> HOMDP:
     seen = Y - 1 if ends.any() else Y  # without the observation "ended"
 
     def function() -> Kernels:
-        initial, transition, emission = tabulate(model.function(), spaces)[:3]
+        kernels: Any = model.function()
+        initial, transition, emission = tabulate(kernels, spaces)[:3]
         moves = jnp.repeat(jnp.kron(transition, value), 2, axis=-3)
-        shows = jnp.repeat(emission[..., :seen], 2, axis=-2)
+        shows: Any = jnp.repeat(emission[..., :seen], 2, axis=-2)
         shows = jnp.where(ends[:, None], 1 / seen, shows)
-        return Kernels(jnp.kron(initial, value), moves, shows)
+        if spaces.sensors:
+            shows = {
+                name: jnp.repeat(kernels.emission[name], 2, axis=-2) for name in spaces.sensors
+            }
+        pays: Any = kernels.reward
+        return Kernels(
+            jnp.kron(initial, value),
+            moves,
+            shows,
+            reward=pays and (lambda x, a: pays(x // 2, a)),
+        )
 
+    known = model.rewards.law is None
     return homdp(
         states=tuple(f"{x}, {b}" for x in spaces.names[0] for b in "01"),
-        observations=spaces.names[1][:seen],
+        observations=dict(spaces.sensors) or spaces.names[1][:seen],
         actions=spaces.actions,
         horizon=spaces.horizon,
-        reward=np.repeat(model.reward, 2, axis=1),
+        reward=np.repeat(model.reward, 2, axis=1) if known else None,
+        reward_range=None if known else model.reward_range,
         terminal=tuple(f"{x}, {b}" for x in spaces.terminal for b in "01"),
         allowed=model.allowed,
     )(function)
 
 
+ALL: dict[str, Callable[[], World]] = {
+    **{name: partial(richer, name) for name in FEATURES},
+    "sensors": lambda: worlds("plain")[0],
+    "random rewards": lambda: native().at(p=CHANCES, accuracy=0.8),
+}
 QUICK = ("answers", "ends")
 
 
 @pytest.mark.parametrize(
     "name",
-    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in FEATURES],
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in ALL],
 )
 def test_hidden_bits_change_no_decision(name):
     """Two worlds with equal observations and different states: the same policies, the same runs."""
-    world = richer(name)
+    world = ALL[name]()
     pair = [doubled(world.homdp, bit).at(**world.parameters) for bit in (0, 1)]
     assert decisions(pair[0]) == decisions(pair[1]) == decisions(world)
     first, second = (run(other, explorers.greedy()) for other in pair)
@@ -144,6 +164,15 @@ def by_action(shows: Any) -> Kernels:
     return Kernels([0.5, 0.5], MOVES, lambda x, a: dist.Categorical(probs=shows[x]), shows)
 
 
+def certain(shows: Any) -> Kernels:
+    paid = jnp.asarray(REWARD)
+    return Kernels([0.5, 0.5], MOVES, shows, reward=lambda x, a: dist.Delta(paid[x, a]))
+
+
+def with_sensor(shows: Any) -> Kernels:
+    return Kernels([0.5, 0.5], MOVES, {"ear": shows, "eye": np.ones((2, 1))})
+
+
 def everything(observations, actions):
     return np.ones(2, dtype=bool)
 
@@ -163,6 +192,8 @@ UNUSED: dict[str, Callable[[], HOMDP]] = {
         plain, reward=lambda x, y, a: REWARD[int(x), int(a)]
     ),
     "costs": lambda: declared(plain, reward=None, cost=-REWARD),
+    "a certain law of rewards": lambda: declared(certain, reward=None, reward_range=(0, 1)),
+    "a sensor with one outcome": lambda: declared(with_sensor, observations={"ear": 2, "eye": 1}),
 }
 MORE_ROWS = ("steps", "previous actions")  # counted separately by greedy, which ignores the prior
 RULES = {rule.name: rule for rule in (explorers.greedy(), explorers.posterior_sampling())}

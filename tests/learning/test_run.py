@@ -182,7 +182,7 @@ def test_the_dataset(run, tmp_path):
         "optimum": run.optimum,
         "scale": 1.0,
         "shift": 0.0,
-        "loop": "readable loop (as asked)",
+        "loop": "readable loop (as requested)",
         "foresight": 0,
         "estimated": 0,
         "slack": 0.0,
@@ -201,7 +201,7 @@ def test_the_repr_of_a_run(run):
     assert lines[1].startswith(
         f"  regret {run.regret[-1]:.4g}, last gap {run.gaps[-1]:.4g}, optimistic in "
     )
-    assert lines[2] == "  readable loop (as asked)"
+    assert lines[2] == "  readable loop (as requested)"
     assert repr(run.resume(1)) == repr(run)  # already past this episode
     assert "seed 0: 1 episode\n" in repr(learn(WORLD, explorers.greedy(), TREE, 1))
     assert "seed 0: 6 epochs" in repr(learn(small("tiger"), hearing(), TREE, 20))

@@ -33,7 +33,7 @@ from tests.mistakes.recipe import Recipe
 from tests.mistakes.values import Mistake, mistakes
 from tests.mistakes.verdicts import Outcome, of_error, of_result
 
-SECONDS = 20.0  # a call that takes longer counts as hanging
+SECONDS = 20.0  # of processor time; a call that takes longer counts as hanging
 CALL_ERRORS = ("unexpected keyword argument", "positional argument", "got multiple values")
 
 
@@ -114,15 +114,15 @@ def run(case: Case) -> Outcome:
     traced = any(mistake.traced for mistake in case.replaced.values())
     verdicts = {mistake.verdict for mistake in case.replaced.values()}
     verdict = "any" if not verdicts or len(verdicts) > 1 else verdicts.pop()
-    signal.signal(signal.SIGALRM, _too_long)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    signal.signal(signal.SIGPROF, _too_long)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         with _quiet():
             result = _traced(case) if traced else _called(case)
             if not case.recipe.record:
                 _use(result)
     except TakesTooLongError:
-        return Outcome("hang", f"more than {SECONDS:g} s")
+        return Outcome("hang", f"more than {SECONDS:g} s of processor time")
     except TypeError as error:
         if case.shape and any(text in str(error) for text in CALL_ERRORS):
             return Outcome("refused", str(error))
@@ -130,7 +130,7 @@ def run(case: Case) -> Outcome:
     except Exception as error:
         return of_error(error)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         plt.close("all")
     if traced or case.recipe.record or case.replaced.keys() & case.recipe.free:
         return Outcome("accepted")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 120.0  # seconds without output, including the time of imports
+PATIENCE = 1800.0  # seconds without output, for calls that wait and machines that are busy
 
 
 class Result(NamedTuple):

@@ -18,6 +18,7 @@ from homdp_ppl import (
     Problem,
     Real,
     Spaces,
+    Sparse,
     Trajectory,
     World,
     homdp,
@@ -182,6 +183,18 @@ def numbers() -> Iterator[Recipe]:
         terminal=np.array([False, True]),
         free="initial transition emission reward",
     )
+    table = Sparse.of(T)
+    yield record("Sparse", Sparse, values=table.values, pattern=table.pattern)
+    yield recipe("Sparse.of", Sparse.of, table=T)
+    yield recipe(
+        "Sparse.rows",
+        Sparse.rows,
+        columns=np.zeros((2, 3, 1), dtype=int),
+        probabilities=np.ones((2, 3, 1)),
+        free="probabilities",
+    )
+    yield recipe("Sparse.dense", table.dense, subject="planner", free="subject")
+    yield from reading("Sparse", table, "shape", "ndim", "dtype", "matrices", "by_action")
     yield recipe("POMDP.backup", pomdp.backup, v=np.array([0.0, 1.0]), h=0, free="v")
     yield recipe("POMDP.backup", pomdp.backup, v=np.ones((3, 2, 2)), h=0, free="v")
     yield recipe("POMDP.likelihood", pomdp.likelihood, y=0, a=1, h=0)
@@ -202,7 +215,7 @@ def numbers() -> Iterator[Recipe]:
     yield from reading(
         "POMDP", pomdp, *["horizon", "is_stationary", "rewards_by_observation", "sizes", "spaces"]
     )
-    yield from reading("POMDP", pomdp, "form", "unscaled")
+    yield from reading("POMDP", pomdp, "form", "unscaled", "dense", "is_sparse")
     yield record("Stationary", Stationary, **pomdp.stationary()._asdict())
     yield from reading("Stationary", pomdp.stationary(), "horizon", "pomdp")
     counts = things.counts()

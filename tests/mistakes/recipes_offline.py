@@ -34,6 +34,7 @@ def offline_recipes() -> Iterator[Recipe]:
         window=1,
         draws=4,
         seed=0,
+        sampling=None,
         patient="draws window",
     )
     yield recipe(
@@ -48,6 +49,7 @@ def offline_recipes() -> Iterator[Recipe]:
         mixture="jeffreys",
         search=False,
         seed=0,
+        sampling=None,
     )
     yield recipe("offline.estimate_behaviour", offline.estimate_behaviour, **both, window=1)
     yield recipe("offline.markov_test", offline.markov_test, **both, level=0.01)

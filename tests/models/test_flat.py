@@ -168,7 +168,7 @@ def test_the_default_comes_close_for_good(name):
     assert max(last_far(world, 1500, 3)) < 1000
 
 
-# on `checkup`, some seeds still explore in single episodes after 5,000
+# on `checkup` and `screening`, some seeds still try other policies after 5,000
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("name", [*SMALL, *LARGE])

@@ -20,7 +20,7 @@ from homdp_ppl import (
 from homdp_ppl.confidence import interval
 from homdp_ppl.offline.agreement import compare
 from homdp_ppl.planners import history_tree, particle_tree
-from homdp_ppl.posteriors import posterior
+from homdp_ppl.posteriors import Sampling, posterior
 from tests.confidence.boxes import ends
 from tests.gaps import with_gaps
 from tests.offline.simulated import following, simulate
@@ -107,6 +107,10 @@ def test_missing_states_take_the_bayesian_route():
     assert found.belief.low < PLAN.value < found.belief.high
     assert len(found.notes) == 3
     assert "biased" in found.notes[0]
+    short = Sampling(chains=2, draws=4)  # too short for the gate of the posterior
+    for function, given in ((offline.evaluate, [PLAN.policy]), (offline.choose, [])):
+        with pytest.raises(InferenceError):
+            function(TIGER.homdp, log, *given, sampling=short)
 
 
 def test_missing_states_with_recorded_rewards_have_weighted_estimates():

@@ -31,7 +31,7 @@ from homdp_ppl import (
     x64,
 )
 from homdp_ppl.confidence import dirichlet_radii, quantile_radii
-from homdp_ppl.confidence.backups import has_moments
+from homdp_ppl.confidence.row_moments import has_moments
 from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.core.forward import Rows, log_likelihood_of_gaps
 from homdp_ppl.declare import matching

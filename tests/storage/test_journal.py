@@ -4,6 +4,7 @@ import errno
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 
 import numpy as np
@@ -314,6 +315,7 @@ def survives_kills(path, kills, rng):
         with pytest.raises(subprocess.TimeoutExpired):
             child.wait(0.03 * rng.random())
         acknowledged = [int(word) for word in (first + kill(child)).split()]
+        assert child.returncode == -signal.SIGKILL  # it has ended: the file no longer changes
         blocks = read_journal(path).blocks
         assert [block.facts["n"] for block in blocks] == list(range(len(blocks)))
         assert all((block.arrays["noise"] == block.facts["n"]).all() for block in blocks)
@@ -323,6 +325,22 @@ def survives_kills(path, kills, rng):
         if path.stat().st_size > 5_000_000:
             path.unlink()
             held = 0
+
+
+def test_a_writer_killed_before_its_first_block(tmp_path):
+    """The run has begun: the next writer opens the journal and does not create it again."""
+    path = tmp_path / "0.journal"
+    Journal.create(path, {}).close()
+    before = path.read_bytes()
+    child = spawn(APPEND_FOR_EVER.replace("    for", "    sys.stdin.read()\n    for"), path)
+    assert child.stdout.readline() == "0\n"
+    kill(child)
+    assert path.read_bytes() == before
+    assert Journal.begun(path)
+    with raises(StorageError, str(path)):
+        Journal.create(path, {})
+    with Journal.open(path) as journal:
+        assert journal.written == 0
 
 
 def test_a_killed_writer_loses_no_acknowledged_block(tmp_path):

@@ -1,13 +1,15 @@
 """Files of arrays: damage, and archives that do not fit in memory."""
 
 import io
+import os
 import sys
 import zipfile
 
 import numpy as np
 import pytest
 
-from homdp_ppl import GraphPolicy, HOMDPError, PolicyError
+from homdp_ppl import GraphPolicy, HOMDPError, PolicyError, StorageError
+from homdp_ppl.continuous.quantised_policy import QuantisedPolicy
 from tests.children import attacked
 from tests.raising import raises
 
@@ -22,7 +24,7 @@ def header(shape, dtype="<i8"):
     return written.getvalue()
 
 
-def rewrite(path, member, content, zeros=0):
+def rewrite(path, member, content, zeros=0, suffix=".npy"):
     """Write a policy file with one member replaced; zeros compress well."""
     GraphPolicy([0, 0], [[1.0, 0.0]], [[[0, 0]]]).save(path)
     with zipfile.ZipFile(path) as archive:
@@ -31,7 +33,7 @@ def rewrite(path, member, content, zeros=0):
         for name, old in parts.items():
             if name != f"{member}.npy":
                 archive.writestr(name, old)
-        with archive.open(f"{member}.npy", "w", force_zip64=True) as written:
+        with archive.open(f"{member}{suffix}", "w", force_zip64=True) as written:
             written.write(content)
             for _ in range(zeros // 2**24):
                 written.write(bytes(2**24))
@@ -71,6 +73,62 @@ def test_a_large_member_before_a_damaged_one(path):
     with raises(PolicyError, "file") as caught:
         GraphPolicy.load(path)
     assert "damaged" in caught.value.problems[0].got
+
+
+def test_a_member_without_suffix_is_not_read(path, monkeypatch):
+    """``numpy.load`` would unpack it as bytes, whatever its size."""
+    monkeypatch.setenv("HOMDP_MEMORY", "0.1")
+    rewrite(path, "successor", b"no array", zeros=2**26, suffix="")
+    with raises(PolicyError, "file") as caught:
+        GraphPolicy.load(path)
+    assert caught.value.problems[0].got == "no successor"
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [((10**9,), "<U0"), ((10**8,), "|S1"), ((10**9,), "|i1")]
+)
+def test_many_small_entries(path, monkeypatch, shape, dtype):
+    """An empty string takes no space in the file, but a billion of them become objects."""
+    monkeypatch.setenv("HOMDP_MEMORY", "1")
+    rewrite(path, "observations", header(shape, dtype))
+    with raises(PolicyError, "file") as caught:
+        GraphPolicy.load(path)
+    assert "GB" in caught.value.problems[0].got
+
+
+@pytest.mark.parametrize("names", [np.array("a"), np.arange(2), np.array([["a", "b"]])])
+@pytest.mark.parametrize("part", ["observations", "actions"])
+def test_names_that_are_no_list(path, names, part):
+    GraphPolicy([0, 0], [[1.0, 0.0]], [[[0, 0]]]).save(path)
+    with np.load(path) as file:
+        np.savez(path, **{**file, part: names})
+    with raises(PolicyError, part):
+        GraphPolicy.load(path)
+
+
+@pytest.mark.parametrize("edges", [np.array(["a"]), np.array(0.5), np.array([[0.5]]), np.ones(2)])
+def test_cells_that_are_no_numbers(path, edges):
+    graph = GraphPolicy([0, 0], [[1.0, 0.0]], [[[0, 0]]])
+    QuantisedPolicy([0.5], graph).save(path)
+    with np.load(path) as file:
+        np.savez(path, **{**file, "edges": edges})
+    with raises(HOMDPError, "edges"):
+        QuantisedPolicy.load(path)
+
+
+def test_files_without_an_end(path):
+    """Pipes and devices are not opened for reading; links that the user names are followed."""
+    os.mkfifo(path)
+    with raises(StorageError, str(path)):
+        GraphPolicy.load(path)
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    with raises(StorageError, str(path)):
+        GraphPolicy.load(path)
+    path.unlink()
+    GraphPolicy([0, 0], [[1.0, 0.0]], [[[0, 0]]]).save(path.with_name("real.npz"))
+    path.symlink_to("real.npz")
+    assert len(GraphPolicy.load(path).start) == 2
 
 
 @pytest.mark.slow
