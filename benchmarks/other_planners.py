@@ -133,10 +133,10 @@ class PouctPolicy:
         agent = self._agent(belief / belief.sum())
         random.seed(repr((self._seed, seen, done)))
         solver = self._module.POUCT(
-            max_depth=self._pomdp.horizon - len(done),
+            max_depth=self._pomdp.horizon - len(done) - 1,  # depths from 0
             discount_factor=1.0,
             num_sims=self._simulations,
-            exploration_const=1.0,
+            exploration_const=self._pomdp.horizon,  # the range of returns
             rollout_policy=agent.policy_model,
         )
         return np.eye(self._pomdp.sizes[2])[solver.plan(agent).k]

@@ -97,8 +97,18 @@ def shown(value: object, longest: int = LONGEST) -> str:
         text = ""
     if 0 < len(text) <= longest and " at 0x" not in text and "\n" not in text:
         return text
-    kind = type(value).__name__
-    return f"{'an' if kind[0] in 'AEIOUaeio' else 'a'} {kind}"
+    return with_article(type(value).__name__)
+
+
+def with_article(name: str) -> str:
+    """The name of a type with its article.
+
+    Examples
+    --------
+    >>> with_article("World"), with_article("int")
+    ('a World', 'an int')
+    """
+    return f"{'an' if name[0] in 'AEIOUaeio' or name == 'ndarray' else 'a'} {name}"
 
 
 def in_one_line(error: HOMDPError) -> str:

@@ -16,6 +16,7 @@ from homdp_ppl.errors import HOMDPError, ParameterError, unknown
 from homdp_ppl.models import (
     camera,
     checkup,
+    delivery,
     diagnosis,
     fast_control,
     gaussian_screening,
@@ -66,6 +67,7 @@ MODELS: dict[str, Callable[..., World]] = {
     "hallway": hallway.structured,
     "rocksample": rocksample.structured,
     "diagnosis": diagnosis.structured,
+    "delivery": delivery.structured,
     "gaussian_tiger": gaussian_tiger.structured,
     "gaussian_screening": gaussian_screening.structured,
     "low_rank": low_rank.structured,

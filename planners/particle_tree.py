@@ -27,7 +27,7 @@ from homdp_ppl.core.rollout import play_tables
 from homdp_ppl.core.spaces import Real, Spaces
 from homdp_ppl.declare.dynamics import Dynamics, Numbers, table_dynamics
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.errors import PlanningError, Problem, with_article
 from homdp_ppl.evaluation.simulation import estimate, summary
 from homdp_ppl.memory import require_memory
 from homdp_ppl.planners._online_policy import Budget, OnlinePolicy, belief_bytes
@@ -196,7 +196,7 @@ def _dynamics(world: World | POMDP) -> tuple[Dynamics, Numbers]:
     remedy = "Fix the parameters of a declaration with .at(...), or draw them with .draw(key)."
     raise PlanningError(
         "particle_tree",
-        [Problem("world", f"a {type(world).__name__}", "a World or a POMDP", remedy)],
+        [Problem("world", with_article(type(world).__name__), "a World or a POMDP", remedy)],
     )
 
 

@@ -10,7 +10,7 @@ from homdp_ppl.core.graph_policy import GraphPolicy, check_policy
 from homdp_ppl.core.moves import matrix
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
-from homdp_ppl.errors import PlanningError, PolicyError, Problem
+from homdp_ppl.errors import PlanningError, PolicyError, Problem, with_article
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array
 
@@ -61,7 +61,7 @@ def policy_alphas(policy: GraphPolicy, pomdp: POMDP) -> list[Array]:
     check_policy(policy, pomdp.spaces)
     if not isinstance(policy, GraphPolicy):
         remedy = "Convert it: GraphPolicy.from_policy(policy, model)."
-        problem = Problem("policy", f"a {type(policy).__name__}", "a GraphPolicy", remedy)
+        problem = Problem("policy", with_article(type(policy).__name__), "a GraphPolicy", remedy)
         raise PolicyError("policy_alphas", [problem])
     alphas = alphas_of(policy, pomdp)
     return [pomdp.to_user(alpha, pomdp.horizon - h) for h, alpha in enumerate(alphas)]

@@ -28,6 +28,7 @@ from homdp_ppl.errors import (
     Problem,
     TracedError,
     shown,
+    with_article,
 )
 
 P = ParamSpec("P")
@@ -169,7 +170,7 @@ def _given(value: Any) -> str:
     if value is None or isinstance(value, plain) or callable(value):
         return shown(value)
     name = type(value).__name__
-    return f"{'an' if name[0] in 'AEIOUaeio' else 'a'} {name}"
+    return with_article(name)
 
 
 def remedy_for(value: Any, wanted: str) -> str:

@@ -11,7 +11,7 @@ from homdp_ppl.core.episode import Episode, hide, length_problems, shape_problem
 from homdp_ppl.core.episode_values import Known, Values, blank, in_space, split_missing
 from homdp_ppl.core.policy import Trajectory
 from homdp_ppl.core.spaces import Real, Space, Spaces, shape_of
-from homdp_ppl.errors import DataError, Problem, shown
+from homdp_ppl.errors import DataError, Problem, shown, with_article
 from homdp_ppl.memory import NUMBER, count, require_memory
 
 
@@ -19,7 +19,7 @@ def problems_of_one(item: Any, spaces: Spaces, at: str) -> list[Problem]:
     """Report a wrong type, wrong shapes or a wrong length of an episode."""
     if not isinstance(item, Episode):
         remedy = "Add the states: Episode(trajectory, states)." * isinstance(item, Trajectory)
-        return [Problem("episode", f"a {type(item).__name__}", "an Episode", remedy, at)]
+        return [Problem("episode", with_article(type(item).__name__), "an Episode", remedy, at)]
     if not isinstance(item.trajectory, Trajectory):
         return [Problem("trajectory", shown(item.trajectory), "a Trajectory", at=at)]
     arrays = {}

@@ -21,7 +21,7 @@ from homdp_ppl.core.pomdp_validation import spaces_of
 from homdp_ppl.core.sensors import SENSOR_ARRAYS, Sensors, sensors_of
 from homdp_ppl.core.spaces import HasSpaces, Real, names_of
 from homdp_ppl.core.writing_out import written_out
-from homdp_ppl.errors import PolicyError, Problem
+from homdp_ppl.errors import PolicyError, Problem, with_article
 from homdp_ppl.precision import Array
 from homdp_ppl.storage.npz import names_in, read_arrays, write_arrays
 
@@ -260,7 +260,7 @@ def check_policy(policy: Policy, model: HasSpaces) -> None:
         got = (
             f"the class {policy.__name__}"
             if isinstance(policy, type)
-            else f"a {type(policy).__name__}"
+            else with_article(type(policy).__name__)
         )
         remedy = (
             "Write a class with act(self, observations, actions) that returns "

@@ -25,7 +25,7 @@ from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
 from homdp_ppl.core.spaces import HasSpaces, Spaces
 from homdp_ppl.core.tree_picture import draw_tree
-from homdp_ppl.errors import PlanningError, Problem, shown
+from homdp_ppl.errors import PlanningError, Problem, shown, with_article
 from homdp_ppl.precision import Array
 
 if TYPE_CHECKING:
@@ -338,7 +338,7 @@ def make_plan(
     problems = []
     if not isinstance(policy, GraphPolicy):
         remedy = "Convert it: GraphPolicy.from_policy(policy, model)."
-        problems = [Problem("policy", f"a {type(policy).__name__}", "a GraphPolicy", remedy)]
+        problems = [Problem("policy", with_article(type(policy).__name__), "a GraphPolicy", remedy)]
     for name, number in (("value", value), ("upper", upper)):
         if not is_number(number):
             problems.append(Problem(name, shown(number), "a number"))

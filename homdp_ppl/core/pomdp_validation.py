@@ -16,7 +16,7 @@ from homdp_ppl.core.pomdp_shapes import FULL, fit_problems, full_axes, full_shap
 from homdp_ppl.core.probabilities import FLOAT32, row_problems
 from homdp_ppl.core.spaces import NO_TABLES, Spaces
 from homdp_ppl.core.sparse import Sparse, as_dense, row_sums
-from homdp_ppl.errors import DataError, PlanningError, Problem, shown
+from homdp_ppl.errors import DataError, PlanningError, Problem, shown, with_article
 from homdp_ppl.precision import Array
 
 SMALL = 200  # numbers; Python's functions are faster than NumPy's for such tables
@@ -38,7 +38,7 @@ def numbers_of(model: Any, subject: str) -> POMDP:
     remedy = remedies.get(kind, "")
     if remedy and not model.spaces.finite:
         kind, remedy = f"{kind} with real-valued spaces", NO_TABLES
-    raise PlanningError(subject, [Problem("model", f"a {kind}", "a POMDP", remedy)])
+    raise PlanningError(subject, [Problem("model", with_article(kind), "a POMDP", remedy)])
 
 
 def sizes_of(pomdp: POMDP, subject: str, batch: bool = False) -> tuple[int, int, int, int]:

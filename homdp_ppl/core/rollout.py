@@ -29,7 +29,7 @@ from homdp_ppl.core.randomness import (
     reward_key,
 )
 from homdp_ppl.core.spaces import Spaces, shape_of
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.errors import DataError, Problem, with_article
 from homdp_ppl.memory import NUMBER, count, memory_problems
 from homdp_ppl.precision import Array, in_x64, namespace, to_numpy
 
@@ -185,7 +185,7 @@ def rollout_many(keys: Array, world: Playable, policy: Policy) -> Episodes:
     if not isinstance(world, Playable):
         remedy = "Fix its parameters with .at(...), or draw them with .draw(key)."
         raise DataError(
-            "rollout", [Problem("world", f"a {type(world).__name__}", "a World", remedy)]
+            "rollout", [Problem("world", with_article(type(world).__name__), "a World", remedy)]
         )
     check_policy(policy, world)
     refuse(DataError, "rollout", episode_problems("key", len(keys), world.spaces))

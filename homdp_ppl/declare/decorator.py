@@ -35,7 +35,7 @@ from homdp_ppl.declare.validation import (
     further_reserved,
     inspect_program,
 )
-from homdp_ppl.errors import DeclarationError, Problem, TracedError, shown
+from homdp_ppl.errors import DeclarationError, Problem, TracedError, shown, with_article
 from homdp_ppl.precision import x64
 
 SHAPES = {
@@ -139,7 +139,14 @@ def homdp(
         )
         raise DeclarationError(
             "homdp",
-            [Problem("arguments", f"a {type(program).__name__}", "keyword arguments only", remedy)],
+            [
+                Problem(
+                    "arguments",
+                    with_article(type(program).__name__),
+                    "keyword arguments only",
+                    remedy,
+                )
+            ],
         )
 
     named = states, observations, actions

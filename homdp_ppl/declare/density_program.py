@@ -20,7 +20,7 @@ from homdp_ppl.core.spaces import Real, Spaces, shape_of
 from homdp_ppl.declare.conditional import Conditional, Laws, laws
 from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.switch import Switch
-from homdp_ppl.errors import HOMDPError, Problem, SpacesError
+from homdp_ppl.errors import HOMDPError, Problem, SpacesError, with_article
 from homdp_ppl.precision import Array
 
 
@@ -30,7 +30,7 @@ def density_program(function: Callable[[], Kernels], domain: Spaces) -> Callable
     def program(policy: Policy | None = None, episodes: int = 1) -> None:
         if policy is not None:
             remedy = "Play the policy with homdp_ppl.rollout(key, world, policy)."
-            got, expected = f"a {type(policy).__name__}", "None: uniform actions"
+            got, expected = with_article(type(policy).__name__), "None: uniform actions"
             raise SpacesError("program", [Problem("policy", got, expected, remedy)])
         at_least_one("episodes", episodes)
         rules = laws(function(), domain)

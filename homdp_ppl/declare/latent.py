@@ -12,7 +12,7 @@ from homdp_ppl.declare.dynamics import Parameters
 from homdp_ppl.declare.kernels import snap_table
 from homdp_ppl.declare.model import World
 from homdp_ppl.declare.signatures import KernelError
-from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.errors import PlanningError, Problem, with_article
 from homdp_ppl.precision import Array, in_x64, to_numpy
 
 
@@ -27,7 +27,10 @@ def states_on_line(world: World) -> tuple[str, ...]:
             "call planner(world.pomdp)."
         )
         problem = Problem(
-            "world", f"a {type(world).__name__}", "a world with observations in Real(1)", remedy
+            "world",
+            with_article(type(world).__name__),
+            "a world with observations in Real(1)",
+            remedy,
         )
         raise PlanningError("cells", [problem])
     X, Y = world.spaces.states, world.spaces.observations

@@ -19,7 +19,7 @@ from homdp_ppl.declare.distributions import TRACER_ERRORS, tracer_problem
 from homdp_ppl.declare.purity import SAMPLED, abstract_run, changes
 from homdp_ppl.declare.signatures import Recognised
 from homdp_ppl.declare.spaces import after_end, declared_observations
-from homdp_ppl.errors import Problem
+from homdp_ppl.errors import Problem, with_article
 from homdp_ppl.memory import NUMBER, count, memory_problems
 from homdp_ppl.precision import Array
 
@@ -69,7 +69,7 @@ def from_array(where: str, given: Any, spaces: Spaces) -> tuple[Array | None, li
         return None, [Problem(where, f"{type(error).__name__}: {error}", expected)]
     if not forms:
         remedy = f"Write {where}=lambda x, a: jnp.where(...)."
-        return None, [Problem(where, f"a {type(given).__name__}", expected, remedy)]
+        return None, [Problem(where, with_article(type(given).__name__), expected, remedy)]
     missing = masked_problems(where, given)
     if missing:
         return None, missing

@@ -17,7 +17,7 @@ import numpy as np
 
 from homdp_ppl.declare.distributions import call_kernel, is_function
 from homdp_ppl.declare.signatures import KernelError
-from homdp_ppl.errors import Problem, unknown
+from homdp_ppl.errors import Problem, unknown, with_article
 
 PER_SENSOR = "a dict with one distribution, array or function per sensor"
 
@@ -70,7 +70,11 @@ def _part(where: str, kernels: Mapping[str, Any], sensor: str) -> Any:
 
 def _no_dict(where: str, given: Any) -> KernelError:
     remedy = "Return {sensor: distribution, ...}, with the sensors of observations."
-    name = "an array" if isinstance(given, jax.Array | np.ndarray) else f"a {type(given).__name__}"
+    name = (
+        "an array"
+        if isinstance(given, jax.Array | np.ndarray)
+        else with_article(type(given).__name__)
+    )
     got = f"{name} without sensors"
     return KernelError(Problem(where, got, PER_SENSOR, remedy))
 

@@ -14,7 +14,7 @@ from homdp_ppl.core.graph_policy import GraphPolicy, graph_of
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.pomdp_validation import check_pomdp
-from homdp_ppl.errors import PlanningError, PolicyError, Problem, shown
+from homdp_ppl.errors import PlanningError, PolicyError, Problem, shown, with_article
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array, namespace
 
@@ -74,7 +74,7 @@ def uniform_at(
     """
     if not isinstance(policy, GraphPolicy):
         remedy = "Convert it: GraphPolicy.from_policy(policy, model)."
-        problem = Problem("policy", f"a {type(policy).__name__}", "a GraphPolicy", remedy)
+        problem = Problem("policy", with_article(type(policy).__name__), "a GraphPolicy", remedy)
         raise PolicyError("uniform_at", [problem])
     refuse(PolicyError, "uniform_at", count_problems(step=step, horizon=horizon))
     shape = np.shape(policy.probabilities)

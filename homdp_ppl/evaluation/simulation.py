@@ -15,7 +15,7 @@ from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.core.rollout import Playable, episode_problems, rollout_many
-from homdp_ppl.errors import HOMDPError, Problem
+from homdp_ppl.errors import HOMDPError, Problem, with_article
 from homdp_ppl.precision import Array, x64
 
 
@@ -87,7 +87,7 @@ def estimate(
     """
     problems = [*count_problems(episodes=episodes), *probability_problems(level=level)]
     if not isinstance(world, Playable):
-        problems.append(Problem("world", f"a {type(world).__name__}", "a World"))
+        problems.append(Problem("world", with_article(type(world).__name__), "a World"))
     elif not problems:
         problems = episode_problems("episodes", int(episodes), world.spaces)
     refuse(HOMDPError, "estimate", problems)

@@ -10,7 +10,7 @@ from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP, World
-from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.errors import ParameterError, Problem, with_article
 from homdp_ppl.explorers._supports import declared
 from homdp_ppl.explorers.explorer import About, Deployment, Explorer, Objective
 from homdp_ppl.explorers.state import Proposal, State, init_state, one
@@ -39,7 +39,7 @@ def oracle(world: World) -> Explorer:
     """
     if not isinstance(world, World):
         remedy = "Fix the parameters of a declaration: homdp.at(...)."
-        problem = Problem("world", f"a {type(world).__name__}", "a World", remedy)
+        problem = Problem("world", with_article(type(world).__name__), "a World", remedy)
         raise ParameterError("oracle", [problem])
     truth: Any = (
         world.pomdp if world.spaces.finite else world

@@ -16,7 +16,7 @@ from homdp_ppl.core.arguments import count_problems, refuse
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.spaces import Real, Space, Spaces, label_of
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import DataError, HOMDPError, Problem, shown
+from homdp_ppl.errors import DataError, HOMDPError, Problem, shown, with_article
 from homdp_ppl.gym.draws import draws_of
 from homdp_ppl.gym.picture import picture
 from homdp_ppl.precision import Array
@@ -104,7 +104,7 @@ class HOMDPEnv(gymnasium.Env[Any, Any]):
         problems = []
         if not isinstance(world, World):
             remedy = "Fix a declaration's parameters with .at(...), or draw them with .draw(key)."
-            problems.append(Problem("world", f"a {type(world).__name__}", "a World", remedy))
+            problems.append(Problem("world", with_article(type(world).__name__), "a World", remedy))
         modes = self.metadata["render_modes"]
         if not (render_mode is None or (isinstance(render_mode, str) and render_mode in modes)):
             expected = f"None or one of {', '.join(map(repr, modes))}"

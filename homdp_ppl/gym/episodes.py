@@ -23,7 +23,7 @@ from homdp_ppl.core.randomness import choose
 from homdp_ppl.core.sensors import Sensors
 from homdp_ppl.core.spaces import HasSpaces, Real, Space, Spaces
 from homdp_ppl.declare.model import HOMDP, World
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.errors import DataError, Problem, with_article
 from homdp_ppl.precision import Array
 
 LONGEST = 100_000  # maximal number of steps of an episode of undeclared length
@@ -153,7 +153,8 @@ def check_env(env: gymnasium.Env[Any, Any], n: int, seed: int, model: HasSpaces 
             "environment."
         )
         raise DataError(
-            "episodes_from", [Problem("env", f"a {type(env).__name__}", "a gymnasium.Env", remedy)]
+            "episodes_from",
+            [Problem("env", with_article(type(env).__name__), "a gymnasium.Env", remedy)],
         )
     declared = None if model is None else spaces_of(model, "episodes_from")
     problems = [*count_problems(n=n), *count_problems(0, seed=seed)]

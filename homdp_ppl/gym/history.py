@@ -17,7 +17,7 @@ from homdp_ppl.core.arguments import refuse, size_problems
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.policy import as_history, history_problems, range_problems
 from homdp_ppl.core.spaces import Spaces
-from homdp_ppl.errors import DataError, PolicyError, Problem
+from homdp_ppl.errors import DataError, PolicyError, Problem, with_article
 from homdp_ppl.gym.environment import HOMDPEnv
 from homdp_ppl.precision import Array
 
@@ -52,7 +52,7 @@ class HistoryObservation(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructo
     @checked_but("env", "horizon")
     def __init__(self, env: gymnasium.Env[Any, Any], horizon: int | None = None) -> None:
         if not isinstance(env, gymnasium.Env):
-            problem = Problem("env", f"a {type(env).__name__}", "a gymnasium.Env")
+            problem = Problem("env", with_article(type(env).__name__), "a gymnasium.Env")
             raise DataError("HistoryObservation", [problem])
         inside = env.unwrapped
         if horizon is None and isinstance(inside, HOMDPEnv):
@@ -147,7 +147,9 @@ class HistoryObservation(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructo
             problem = Problem("env", got, "a HOMDPEnv with finitely many observations")
             raise DataError("HistoryObservation.policy", [problem])
         if not callable(chances):
-            problem = Problem("chances", f"a {type(chances).__name__}", "a function of vectors")
+            problem = Problem(
+                "chances", with_article(type(chances).__name__), "a function of vectors"
+            )
             raise DataError("HistoryObservation.policy", [problem])
         return HistoryPolicy(chances, inside.spaces, _codes(inside))
 

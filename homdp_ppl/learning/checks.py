@@ -21,7 +21,7 @@ from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.reveal import Reveal
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.declare.rewards import Rewards
-from homdp_ppl.errors import ParameterError, Problem, shown
+from homdp_ppl.errors import ParameterError, Problem, shown, with_article
 from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.learning.hindsight import Hindsight, hindsight_problems
@@ -36,7 +36,7 @@ def check_plan(found: Any, subject: str = "learn") -> Plan:
     if not isinstance(found, Plan):
         problem = Problem(
             "planner",
-            f"a {type(found).__name__}",
+            with_article(type(found).__name__),
             "a Plan",
             "Return make_plan(policy, value, upper, pomdp, name).",
         )
@@ -63,12 +63,14 @@ def check_request(request: Request) -> Request:
     problems = []
     if not isinstance(world, World):
         remedy = _world_remedy(world)
-        problems.append(Problem("world", f"a {type(world).__name__}", "a World", remedy))
+        problems.append(Problem("world", with_article(type(world).__name__), "a World", remedy))
     if not isinstance(explorer, Explorer):
         remedy = f"Call its factory: explorers.{_named(explorer, 'greedy')}()."
-        problems.append(Problem("explorer", f"a {type(explorer).__name__}", "an Explorer", remedy))
+        problems.append(
+            Problem("explorer", with_article(type(explorer).__name__), "an Explorer", remedy)
+        )
     if not takes_a_model(planner):
-        got = planner_name(planner) if callable(planner) else f"a {type(planner).__name__}"
+        got = planner_name(planner) if callable(planner) else with_article(type(planner).__name__)
         remedy = f"Call its factory: {_named(planner, 'history_tree')}()."
         problems.append(Problem("planner", got, "a function from a POMDP to a Plan", remedy))
     problems += count_problems(episodes=episodes)
@@ -76,7 +78,7 @@ def check_request(request: Request) -> Request:
         problems.append(Problem("seed", shown(seeds), "integers of at least 0 and below 2^63"))
     if not (model is None or isinstance(model, HOMDP)):
         remedy = "Pass the declaration of the world: world.homdp."
-        problems.append(Problem("model", f"a {type(model).__name__}", "a HOMDP", remedy))
+        problems.append(Problem("model", with_article(type(model).__name__), "a HOMDP", remedy))
     problems += stop_problems(stop_after, episodes)
     problems += _certificate_problems(request)
     problems += _reveal_problems(request)

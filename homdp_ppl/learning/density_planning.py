@@ -18,7 +18,7 @@ from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.spaces import Spaces, is_real
 from homdp_ppl.declare.latent import latent_tables
 from homdp_ppl.declare.model import HOMDP, World
-from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.errors import ParameterError, Problem, with_article
 from homdp_ppl.evaluation.exact import uniform_at
 from homdp_ppl.evaluation.relaxations import mdp_values, root_value
 from homdp_ppl.evaluation.simulation import estimate
@@ -68,7 +68,7 @@ class DensityPlanning:
             found, _, count = self._pairs.best(proposal)
             plans = np.int64(count)
         elif not isinstance(proposal, Proposal):
-            got, remedy = f"a {type(proposal).__name__}", "Return Proposal(world)."
+            got, remedy = with_article(type(proposal).__name__), "Return Proposal(world)."
             problem = Problem("propose", got, "a Proposal or Pairs", remedy)
             raise ParameterError(self.explorer.name, [problem])
         elif proposal.models is None:

@@ -16,7 +16,7 @@ from homdp_ppl.core.blind_policy import BlindPolicy
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Policy, Trajectory
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import PlanningError, Problem
+from homdp_ppl.errors import PlanningError, Problem, with_article
 from homdp_ppl.learning.density_planning import estimated_value, plan_world
 from homdp_ppl.learning.learner import Decision
 from homdp_ppl.learning.noise import DensityNoise, density_noise, rule_number
@@ -98,4 +98,4 @@ def on_cells(policy: Policy) -> QuantisedPolicy:
     if isinstance(policy, QuantisedPolicy):
         return policy
     expected = "a policy on cells of the real line, which has an exact value"
-    raise PlanningError("learn", [Problem("policy", f"a {type(policy).__name__}", expected)])
+    raise PlanningError("learn", [Problem("policy", with_article(type(policy).__name__), expected)])

@@ -20,7 +20,7 @@ from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Policy
 from homdp_ppl.declare.hindsight_validation import unrevealed_problems
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import ParameterError, Problem, shown
+from homdp_ppl.errors import ParameterError, Problem, shown, with_article
 from homdp_ppl.explorers.explorer import Deployment, Explorer
 from homdp_ppl.explorers.state import Pairs, Proposal, State
 from homdp_ppl.learning.density_planning import DensityPlanning, uniform_at_step
@@ -214,7 +214,7 @@ class Learner:
         if isinstance(state, State):
             return state
         remedy = "Return a copy of the given state: dataclasses.replace(state, ...)."
-        problem = Problem(where, f"a {type(state).__name__}", "a State", remedy)
+        problem = Problem(where, with_article(type(state).__name__), "a State", remedy)
         raise ParameterError(self.explorer.name, [problem])
 
     def traced(self) -> TracedLearner:

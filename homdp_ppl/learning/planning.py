@@ -24,7 +24,7 @@ from homdp_ppl.core.sparse import Sparse, as_dense, row_sums
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.rewards import Rewards
-from homdp_ppl.errors import ParameterError, PlanningError, Problem
+from homdp_ppl.errors import ParameterError, PlanningError, Problem, with_article
 from homdp_ppl.evaluation.exact import uniform_rows
 from homdp_ppl.explorers.explorer import Explorer, Root
 from homdp_ppl.explorers.state import Pairs, Proposal
@@ -245,7 +245,7 @@ def check_proposal(explorer: Explorer, proposal: Any, spaces: Spaces) -> None:
         return
     expected = explorer.objective.candidates
     if not isinstance(proposal, Proposal):
-        got, remedy = f"a {type(proposal).__name__}", "Return Proposal(models)."
+        got, remedy = with_article(type(proposal).__name__), "Return Proposal(models)."
         problem = Problem("propose", got, "a Proposal", remedy)
     elif not isinstance(proposal.models, POMDP):
         problem = Problem("propose", f"a {type(proposal.models).__name__}", "a POMDP of arrays")

@@ -28,7 +28,7 @@ from homdp_ppl.declare.hindsight_validation import revealed_problems
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.returns import GAPS
 from homdp_ppl.declare.reward_density import padded
-from homdp_ppl.errors import DataError, Problem, TracedError, shown
+from homdp_ppl.errors import DataError, Problem, TracedError, shown, with_article
 from homdp_ppl.precision import Array
 
 
@@ -99,7 +99,11 @@ def check_episode(homdp: HOMDP, episode: Episode, gaps: bool = False) -> None:
     ``gaps`` is True.
     """
     if not isinstance(episode, Episode) or np.ndim(episode.actions) != 1:
-        got = "several episodes" if isinstance(episode, Episode) else f"a {type(episode).__name__}"
+        got = (
+            "several episodes"
+            if isinstance(episode, Episode)
+            else with_article(type(episode).__name__)
+        )
         problem = Problem("episode", got, "one Episode", "Update with one episode at a time.")
         raise DataError(f"data for {homdp.name}", [problem])
     if homdp.spaces.finite and gaps:
@@ -190,7 +194,7 @@ def impossible(model: str) -> DataError:
 def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode | Episodes]) -> Episodes:
     listed: Episodes | list[Episode | Episodes]
     if isinstance(data, str | jax.Array | np.ndarray):
-        problem = Problem("data", f"a {type(data).__name__}", "Episodes, or Counts")
+        problem = Problem("data", with_article(type(data).__name__), "Episodes, or Counts")
         raise DataError(f"data for {homdp.name}", [problem])
     if isinstance(data, Episodes):
         listed = data
@@ -209,7 +213,7 @@ def _episodes(homdp: HOMDP, data: Episode | Iterable[Episode | Episodes]) -> Epi
             "Pass Episodes, or counts made by homdp.counts(episodes). A Trajectory has no "
             "latent states."
         )
-        problem = Problem("data", f"a {type(data).__name__}", "Episodes, or Counts", remedy)
+        problem = Problem("data", with_article(type(data).__name__), "Episodes, or Counts", remedy)
         raise DataError(f"data for {homdp.name}", [problem])
     return Episodes.of(listed, homdp)
 

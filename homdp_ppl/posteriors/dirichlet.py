@@ -27,6 +27,7 @@ from homdp_ppl.posteriors.products import SensorProduct
 from homdp_ppl.precision import Array, namespace
 
 PROPOSALS = 8  # per Gamma draw
+PADDED = 1_000_000  # places in a padded array of groups; larger ones are summed one by one
 
 
 class Spread(NamedTuple):
@@ -60,7 +61,7 @@ class ClosedForm:
         nowhere = np.full((1, self.paths.shape[1]), -1)
         above = np.concatenate([self.paths, nowhere])[flat]  # a source of -1 is the last row
         # places in the flat tables that count for each node
-        self._places = _groups(above, len(self.conjugate.concentration))
+        self._counting = _Sums(above, len(self.conjugate.concentration))
         # nodes of each branching
         self._members = _groups(
             self.conjugate.row[:, None], int(self.conjugate.row.max(initial=-1)) + 1
@@ -81,7 +82,7 @@ class ClosedForm:
         tables = list(counted(self.homdp, counts).values())
         xp = namespace(tables)
         flat = xp.concatenate([*(table.reshape(-1) for table in tables), xp.zeros(1)])
-        return self.conjugate.concentration + flat[self._places].sum(-1)
+        return self.conjugate.concentration + self._counting(flat)
 
     def concentrations(self, counts: Mapping[str, Array], known: Counts) -> Array:
         """Posterior concentrations for each of several completions of the data, (C, M).
@@ -104,7 +105,7 @@ class ClosedForm:
             for name in self.conjugate.sources
         ]
         joined = np.concatenate([*flat, np.zeros((number, 1))], axis=1)
-        summed: Array = self.conjugate.concentration + joined[:, self._places].sum(-1)
+        summed: Array = self.conjugate.concentration + self._counting(joined)
         return summed
 
     def reference_size(self, name: str) -> int:
@@ -288,6 +289,37 @@ def draw_log_gamma(key: Array, shape: Array) -> Array:
     chosen = jnp.where(accepted.any(0), jnp.argmax(accepted, axis=0), PROPOSALS - 1)
     taken = jnp.take_along_axis(log_v, chosen[None], axis=0)[0]
     return jnp.log(d) + taken + jnp.log1p(-jax.random.uniform(boost, shape.shape)) / shape
+
+
+class _Sums:
+    """The sums of numbers over the groups that each belongs to.
+
+    Parameters
+    ----------
+    labels
+        The groups of each number, (N, k). Labels outside of the groups are ignored.
+    groups
+        The number of groups.
+    """
+
+    def __init__(self, labels: Array, groups: int) -> None:
+        self.index, place = np.nonzero((labels >= 0) & (labels < groups))
+        self.label, self.groups = labels[self.index, place], groups
+        widest = np.bincount(self.label, minlength=1).max()
+        few = groups * int(widest) <= max(PADDED, 4 * len(self.label))
+        self.places = _groups(labels, groups) if few else None
+
+    def __call__(self, flat: Array) -> Array:
+        """The sums (..., groups) of numbers (..., N + 1), of which the last one is zero."""
+        if self.places is not None:
+            sums: Array = flat[..., self.places].sum(-1)
+            return sums
+        terms = flat[..., self.index]
+        zeros = namespace(flat).zeros((*flat.shape[:-1], self.groups))
+        if isinstance(zeros, jax.Array):
+            return zeros.at[..., self.label].add(terms)
+        np.add.at(zeros.T, self.label, terms.T)
+        return zeros
 
 
 def _groups(labels: Array, groups: int) -> Array:

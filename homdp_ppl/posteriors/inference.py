@@ -12,7 +12,7 @@ from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.core.spaces import no_tables
 from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import DataError, InferenceError, Problem, shown
+from homdp_ppl.errors import DataError, InferenceError, Problem, shown, with_article
 from homdp_ppl.posteriors.belief import Data, Method, Posterior, Settings
 from homdp_ppl.posteriors.counted import counted
 from homdp_ppl.posteriors.data import data_and_episodes
@@ -92,7 +92,7 @@ def posterior(
     if not isinstance(homdp, HOMDP):
         remedy = "Pass the declaration of the world: world.homdp."
         raise DataError(
-            "posterior", [Problem("homdp", f"a {type(homdp).__name__}", "a HOMDP", remedy)]
+            "posterior", [Problem("homdp", with_article(type(homdp).__name__), "a HOMDP", remedy)]
         )
     if not isinstance(method, str) or method not in ("auto", "nuts", "laplace"):
         raise InferenceError(

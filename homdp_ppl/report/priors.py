@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from homdp_ppl.core.checked import checked_but
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.errors import DataError, Problem, with_article
 from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.report.formatting import colour_of, plain
 from homdp_ppl.study.by_rule import check_runs
@@ -55,7 +55,7 @@ def draw_priors(
     """
     if not isinstance(runs, Mapping) or not runs:
         expected = "lists of runs by rule and prior: {rule: {prior: [run, ...]}}"
-        got = f"a {type(runs).__name__}"
+        got = with_article(type(runs).__name__)
         raise DataError(
             "draw_priors",
             [Problem("runs", "no rules" if isinstance(runs, Mapping) else got, expected)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.errors import DataError, Problem, with_article
 from homdp_ppl.learning.metrics import Measured
 
 
@@ -27,7 +27,7 @@ def check_runs(runs: Mapping[str, Sequence[Measured]], one_length: bool = True) 
         got = (
             "a mapping with other values than lists of runs"
             if isinstance(runs, Mapping)
-            else f"a {type(runs).__name__}"
+            else with_article(type(runs).__name__)
         )
         expected = "a list of runs for each rule: {name: [run, ...]}"
         remedy = (

@@ -14,7 +14,7 @@ from homdp_ppl.core import html
 from homdp_ppl.core.arguments import count_problems, number_problems, refuse
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.declare.model import World
-from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.errors import ParameterError, Problem, with_article
 from homdp_ppl.storage.atomic import StorageError, storage_errors
 from homdp_ppl.storage.lock import ENDED, DirectoryLock, LockedError, stale_locks
 from homdp_ppl.study.directory import StudyDirectory
@@ -188,7 +188,7 @@ def _asked(models: Any, given: dict[str, Any]) -> Study:
 def _kind(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"a {type(value).__name__} of {', '.join({type(one).__name__ for one in value})}"
-    return f"a {type(value).__name__}"
+    return with_article(type(value).__name__)
 
 
 def _place_problems(out: Any) -> list[Problem]:

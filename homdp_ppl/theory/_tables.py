@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.spaces import HasTables
-from homdp_ppl.errors import ParameterError, Problem
+from homdp_ppl.errors import ParameterError, Problem, with_article
 
 EXTENDED = "Include them in the states, and pass that model or its Spaces."
 
@@ -25,7 +25,9 @@ def require_single_tables(model: HasTables, subject: str) -> None:
     form = getattr(model, "form", None)
     if not isinstance(form, Form):  # something else with spaces, such as a plan
         expected = "a declaration, a world, a POMDP or spaces"
-        raise ParameterError(subject, [Problem("model", f"a {type(model).__name__}", expected)])
+        raise ParameterError(
+            subject, [Problem("model", with_article(type(model).__name__), expected)]
+        )
     dependence = [
         ("transition", "the step", form.moves_by_step),
         ("emission", "the step", form.shows_by_step),

@@ -63,7 +63,7 @@ def test_errors_for_other_models_say_where_their_arrays_are():
         (tiger.homdp, "a HOMDP", "model.at(...).pomdp"),
         (real, "a HOMDP with real-valued spaces", "particle_tree"),
         (real.at(noise=0.5), "a World with real-valued spaces", "particle_tree"),
-        (tiger.pomdp.moves(0), "a ndarray", ""),
+        (tiger.pomdp.moves(0), "an ndarray", ""),
     ):
         with raises(PlanningError, "model") as caught:
             numbers_of(wrong, "planner")

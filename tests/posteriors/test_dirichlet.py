@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from homdp_ppl import x64
+from homdp_ppl.posteriors import dirichlet
 from homdp_ppl.posteriors.dirichlet import draw_log_gamma
 from tests.chances import ALARM
 
@@ -53,3 +54,18 @@ def test_planted_bugs_are_caught(draws):
     d = SHAPES[0] + 2 / 3
     v = (1 + np.random.default_rng(0).normal(size=10 * DRAWS) / np.sqrt(9 * d)) ** 3
     assert distance(np.log(d * v[v > 0]), SHAPES[0] + 1) < ALARM
+
+
+def test_sums_over_groups_need_no_padding(monkeypatch):
+    """Many groups of very different sizes are summed without a padded array, also when traced."""
+    generator = np.random.default_rng(0)
+    labels = np.where(generator.random((500, 2)) < 0.5, 0, generator.integers(-1, 40, (500, 2)))
+    flat = np.append(generator.random((3, 500)), np.zeros((3, 1)), axis=1)
+    padded = dirichlet._Sums(labels, 40)
+    monkeypatch.setattr(dirichlet, "PADDED", 0)
+    single = dirichlet._Sums(labels, 40)
+    assert padded.places is not None
+    assert single.places is None
+    np.testing.assert_allclose(single(flat), padded(flat), rtol=1e-12)
+    with x64():
+        np.testing.assert_allclose(jax.jit(single)(flat), padded(flat), rtol=1e-12)
