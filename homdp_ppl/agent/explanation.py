@@ -38,6 +38,7 @@ from homdp_ppl.precision import Array, in_x64
 DRAWS = 100  # models drawn from a posterior
 LISTED = 4  # reasons of each kind in a text
 LEAST = 5e-4  # probability of a next observation that is listed
+ROUNDING = 1e-12  # relative: smaller spreads are zero
 
 
 class ActionValue(NamedTuple):
@@ -217,6 +218,7 @@ def _named(
     each = np.einsum("mx,max->ma", beliefs, values)
     mean = weights @ each
     spread = np.sqrt(weights @ (each - mean) ** 2)
+    spread[spread <= ROUNDING * (1 + np.abs(mean))] = 0.0
     together = np.einsum("m,mx,max->ax", weights, beliefs, values)
     plain = np.einsum("m,max->ax", weights, values)
     by_state = np.where(belief > 0, together / np.where(belief > 0, belief, 1.0), plain)

@@ -50,7 +50,8 @@ class Knowledge:
         self._base = self._state = self._learner.init()
         self._closed = 0  # sessions that the base has used or skipped
         self._used: list[int] = []  # ordinals that the state uses, after those of the base
-        self._counted: set[int] = set()  # all ordinals that the state uses, if they only count
+        self._looked = 0  # sessions that were looked at, if they only count
+        self._waiting: list[Session] = []  # those of them that the state does not use yet
         self._commutes = (
             not self._epochs
             and self._learner.explorer.update in COUNTING
@@ -70,13 +71,22 @@ class Knowledge:
         if ledger.corrections != self._corrections:
             self._restart()
             self._corrections = ledger.corrections
-        data = self.data(ledger)
         if self._commutes:
-            new = [session for session in data if session.ordinal not in self._counted]
-            self._state = self._with(self._state, new, ledger)
-            self._counted |= {session.ordinal for session in new}
+            self._state = self._with(self._state, self._new(ledger), ledger)
             return self._state
-        return self._in_order(data, ledger)
+        return self._in_order(self.data(ledger), ledger)
+
+    def _new(self, ledger: Ledger) -> list[Session]:
+        """The data that the state does not use yet, without looking at all sessions again."""
+        self._waiting += ledger.sessions[self._looked :]
+        self._looked = len(ledger.sessions)
+        if self.needs_prefix:
+            new = list(takewhile(lambda session: session.is_revealed, self._waiting))
+            del self._waiting[: len(new)]
+            return new
+        new = [session for session in self._waiting if session.is_revealed]
+        self._waiting = [s for s in self._waiting if s.is_open or s.is_pending]
+        return new
 
     def _in_order(self, data: Sequence[Session], ledger: Ledger) -> State:
         """Extend the state; a late reveal replays the episodes after the first unrevealed one."""

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 
 from homdp_ppl.core.clue_building import clues_of, hindsight_counts
-from homdp_ppl.core.clues import Clues, joined
+from homdp_ppl.core.clues import joined
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.form import Form
+from homdp_ppl.core.gaps import Gaps, GapTree
 from homdp_ppl.core.spaces import HasTables
 from homdp_ppl.errors import DataError, Problem
 from homdp_ppl.precision import Array
@@ -28,53 +29,6 @@ LIKELIHOOD = (
     "The actions would be evidence of the hidden states. Pass complete states, or leave out these "
     "episodes."
 )
-
-
-class Gaps(NamedTuple):
-    """The distinct gaps of episodes: S gaps of at most G hidden states each.
-
-    The numbers X, Y and A mean that there is no such state, observation or action. Entries after
-    the end of a gap are 0 and are never used.
-
-    Examples
-    --------
-    >>> from homdp_ppl import Episodes, models
-    >>> tiger = models.load("tiger", horizon=2).homdp
-    >>> twice = Episodes([[0, 1]] * 2, [[0, 0]] * 2, [[0, None, 0]] * 2)
-    >>> gaps = Evidence.of(twice, tiger).gaps
-    >>> gaps.number.tolist(), gaps.before.tolist(), gaps.seen.tolist(), gaps.after.tolist()
-    ([2], [0], [[1]], [0])
-    """
-
-    number: Array  # (S,)         how often the gap occurs
-    length: Array  # (S,)         number of hidden states
-    step: Array  # (S,)         step of the first hidden state, from 0; 0 if no table has steps
-    before: Array  # (S,)         the revealed state before the gap
-    after: Array  # (S,)         the revealed state after the gap
-    actions: Array  # (S, G + 1)   the action before each hidden state, and after the last one
-    seen: Array  # (S, G)       the observation of each hidden state
-    clue: Array  # (S, G)       what else is known of each hidden state: a row of ``clues``
-    clues: Clues  # E            the distinct clues
-
-    @property
-    def hidden(self) -> int:
-        """The number of hidden states, those of equal gaps included."""
-        return int((self.number * self.length).sum())
-
-    def padded(self) -> Gaps:
-        """The same gaps with sizes that are powers of two; added gaps occur 0 times.
-
-        Compiled functions are then compiled again only when a size doubles.
-        """
-        S, G = self.seen.shape
-        rows, steps = (_power_of_two(n) - n for n in (S, G))
-        parts = {
-            name: np.pad(value, [(0, rows), (0, steps)][: value.ndim])
-            for name, value in self._asdict().items()
-            if name != "clues"
-        }
-        clues = self.clues.padded(_power_of_two(len(self.clues.label)))
-        return Gaps(**parts, clues=clues)
 
 
 class Evidence:
@@ -143,11 +97,16 @@ class Evidence:
         return int(np.sum(self.counts.emission) + hidden)
 
     @cached_property
-    def data(self) -> tuple[Counts, Gaps]:
+    def tree(self) -> GapTree:
+        """The gaps as a tree of their beginnings."""
+        return GapTree.of(self.gaps)
+
+    @cached_property
+    def data(self) -> tuple[Counts, GapTree]:
         """Counts and padded gaps as plain arrays, for compiled functions."""
         counts = replace(self.counts, names=None)
         plain = jax.tree.map(lambda table: np.asarray(table, dtype=np.float64), counts)
-        return plain, self.gaps.padded()
+        return plain, self.tree.padded()
 
     def __add__(self, other: Evidence | Counts) -> Evidence:
         """Evidence of disjoint episodes of the same model."""
@@ -173,10 +132,6 @@ def revealed_counts(episode: Episode, model: HasTables) -> Counts:
     episodes = Episodes.of(episode, model)
     present = np.arange(episodes.horizon + 1) <= episodes.length[:, None]
     return _counts(episodes, episodes.revealed & present, model)
-
-
-def _power_of_two(n: int) -> int:
-    return 1 << max(n - 1, 0).bit_length()
 
 
 def _counts(episodes: Episodes, known: Array, model: HasTables) -> Counts:

@@ -3,6 +3,7 @@
 With f_1 = P(x_1 | before) O(y_1 | x_1) e_1(x_1), each step is f' = e' O(y' | .) sum_x f(x) T(. | x,
 a), where e is the likelihood of a clue. The forward messages are normalised at every step, so that
 long gaps do not underflow. Policies cancel, because they depend on observations and actions only.
+Gaps that begin equally share their messages (:class:`GapTree`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.core.evidence import Evidence, Gaps
+from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.core.form import Form
+from homdp_ppl.core.gaps import Gaps, GapTree
 from homdp_ppl.core.sparse import Sparse
 from homdp_ppl.precision import Array, namespace
 
@@ -23,7 +25,7 @@ class Messages(NamedTuple):
     """The forward messages of S gaps; extra axes before the last are candidate models."""
 
     log_probability: Array  # (S, ...)  of each gap; minus infinity if it is impossible
-    forward: Array  # (G, S, ..., X)  P(x | everything up to this hidden state)
+    forward: Any  # G arrays (N, ..., X) by node  P(x | everything up to this hidden state)
     final: Array  # (S, ..., X)  P(x | the whole gap) of the last hidden state
 
 
@@ -78,8 +80,9 @@ class Rows:
         kind = h * A + a
         for each in np.unique(kind):  # one matrix product for each step and action
             here = kind == each
-            moves = self.moves[each // A, each % A]
-            after[here] = np.einsum("s...x,...xz->s...z", before[here], moves, optimize=True)
+            part: Any = before[here]
+            moved = np.moveaxis(part, 0, -2) @ self.moves[each // A, each % A]
+            after[here] = np.moveaxis(moved, -2, 0)
         return after
 
     def backward(self, gaps: Gaps, g: int, s: Array, place: tuple[Array, ...]) -> Array:
@@ -122,46 +125,63 @@ def _column(mask: Array, axes: int) -> Array:
     return mask.reshape(len(mask), *(1,) * axes)
 
 
-def messages(rows: Rows, gaps: Gaps) -> Messages:
+def messages(rows: Rows, tree: GapTree) -> Messages:
     """Run the forward recursion over all gaps at once; can be traced."""
-    xp = namespace(rows.moves, gaps.number)
-    gaps = jax.tree.map(xp.asarray, gaps)
-
-    def advance(carry: tuple[Array, Array], g: Any) -> tuple[tuple[Array, Array], Any]:
-        before, log = carry
-        after = xp.where(g == 0, start, rows.advance(gaps, g, before))
-        after = after * rows.likelihood(gaps, g)
-        after, scale = _normalised(after)
-        inside = g < gaps.length
-        axes = before.ndim - 1
-        log = log + xp.where(_column(inside, axes)[..., 0], scale, 0.0)
-        after = xp.where(_column(inside, axes), after, before)
-        return (after, log), after
-
-    start = rows.start(gaps)
-    carry = start, xp.zeros(start.shape[:-1])
-    G = gaps.seen.shape[1]
-    if xp is np:
-        listed = []
-        for g in range(G):
-            carry, kept = advance(carry, g)
-            listed.append(kept)
-        forward = np.stack(listed)
-    else:
-        carry, forward = jax.lax.scan(advance, carry, xp.arange(G))
-    last, log = carry
-    final, scale = _normalised(last * rows.end(gaps))
+    xp = namespace(rows.moves, tree.gaps.number)
+    tree = jax.tree.map(xp.asarray, tree)
+    find = _in_numpy if xp is np else _in_jax
+    forward, last, log = find(rows, tree)
+    final, scale = _normalised(last * rows.end(tree.gaps))
     return Messages(log + scale, forward, final)
 
 
-def log_likelihood_of_gaps(rows: Rows, gaps: Gaps) -> Array:
-    """The log probability of all gaps given their revealed ends; can be traced.
+def _in_numpy(rows: Rows, tree: GapTree) -> tuple[list[Array], Array, Array]:
+    """The forward messages by level, and those of whole gaps with their log probabilities."""
+    gaps, listed = tree.gaps, list[Array]()
+    last = np.empty((len(gaps.number), *rows.initial.shape))
+    logs, log = np.zeros((2, *last.shape[:-1]))
+    for g in range(len(tree.size)):
+        part, parent = tree.level(g)
+        before = rows.advance(part, g, listed[-1][parent]) if g else rows.start(part)
+        after, scale = _normalised(before * rows.likelihood(part, g))
+        log = log[parent] + scale if g else scale
+        listed.append(after)
+        done = np.flatnonzero(gaps.length == g + 1)
+        last[done], logs[done] = after[tree.leaf[done]], log[tree.leaf[done]]
+    return listed, last, logs
+
+
+def _in_jax(rows: Rows, tree: GapTree) -> tuple[Array, Array, Array]:
+    """As :func:`_in_numpy`, traced, for padded trees."""
+
+    def advance(carry: Any, level: Any) -> tuple[Any, Any]:
+        before, log = carry
+        g, row, parent = level
+        part = tree.gaps.take(row)
+        moved = rows.advance(part, g, before[parent])
+        moved = jnp.where(g == 0, rows.start(part), moved)
+        after, scale = _normalised(moved * rows.likelihood(part, g))
+        made = after, log[parent] + scale
+        return made, made
+
+    G, N = tree.row.shape
+    nothing = jnp.zeros((N, *rows.initial.shape))
+    carry = nothing, jnp.zeros(nothing.shape[:-1])
+    _, (forward, logs) = jax.lax.scan(advance, carry, (jnp.arange(G), tree.row, tree.parent))
+    place = jnp.maximum(tree.gaps.length - 1, 0), tree.leaf
+    return forward, forward[place], logs[place]
+
+
+def log_likelihood_of_gaps(rows: Rows, gaps: Gaps | GapTree) -> Array:
+    """The log probability of all gaps given their revealed ends; can be traced given a tree.
 
     The gradient at minus infinity is zero.
     """
-    xp = namespace(rows.moves, gaps.number)
-    log = messages(rows, gaps).log_probability
-    often = _column(gaps.number, log.ndim - 1)
+    tree = gaps if isinstance(gaps, GapTree) else GapTree.of(gaps)
+    number = tree.gaps.number
+    xp = namespace(rows.moves, number)
+    log = messages(rows, tree).log_probability
+    often = _column(number, log.ndim - 1)
     return xp.where(often > 0, often * xp.where(often > 0, log, 0.0), 0.0).sum(0)
 
 
@@ -187,7 +207,7 @@ def log_likelihood_of_evidence(tables: Any, form: Form, evidence: Evidence) -> A
             total = total + np.log(chances) @ seen[places]
     if len(evidence.gaps.number):
         rows = Rows(tables.initial, tables.transition, tables.emission, form)
-        total = total + log_likelihood_of_gaps(rows, evidence.gaps)
+        total = total + log_likelihood_of_gaps(rows, evidence.tree)
     return total
 
 
@@ -196,13 +216,16 @@ def first_impossible(rows: Rows, gaps: Gaps) -> Array:
 
     If the state after a gap is impossible, this is the number of hidden states of the gap.
     """
-    found = messages(rows, gaps)
-    G = gaps.seen.shape[1]
-    inside = np.arange(G) < gaps.length[:, None]
-    empty = (found.forward.sum(-1).T <= 0) & inside  # (S, G)
-    after = np.where(found.final.sum(-1) <= 0, gaps.length, -1)
-    step: Array = np.where(empty.any(1), empty.argmax(1), after)
-    return step
+    tree = GapTree.of(gaps)
+    found = messages(rows, tree)
+    step = np.zeros(len(gaps.number), dtype=int)
+    first = np.full(0, -1)
+    for g, forward in enumerate(found.forward):
+        before = first[tree.level(g)[1]] if g else np.full(len(forward), -1)
+        first = np.where((before < 0) & (forward.sum(-1) <= 0), g, before)
+        done = np.flatnonzero(gaps.length == g + 1)
+        step[done] = first[tree.leaf[done]]
+    return np.where((step < 0) & (found.final.sum(-1) <= 0), gaps.length, step)
 
 
 def log_probability_of_counts(seen: Array, chance: Array) -> Array:

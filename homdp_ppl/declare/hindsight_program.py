@@ -33,7 +33,7 @@ def hindsight_with_gaps(homdp: HOMDP, evidence: Evidence) -> Callable[[], None]:
     def conditioned() -> None:
         kernels = homdp.function()
         make, tables = tabulators(kernels, homdp.spaces), tabulate(kernels, homdp.spaces)
-        counts, gaps = evidence.data
+        counts, tree = evidence.data
         seen = {name: getattr(counts, name) for name in Tables._fields}
         seen |= {"reward": counts.reward} if counts.reward is not None else {}
         seen |= counts.hindsight or {}
@@ -42,8 +42,8 @@ def hindsight_with_gaps(homdp: HOMDP, evidence: Evidence) -> Callable[[], None]:
         if counts.rewards is not None and has_single(counts.rewards):
             single = padded(evidence.counts.rewards.single)  # type: ignore[union-attr, arg-type]
             numpyro.factor("single rewards", log_rewards(kernels.reward, homdp, single))
-        clues = clue_likelihoods(kernels, homdp, gaps.clues)
+        clues = clue_likelihoods(kernels, homdp, tree.gaps.clues)
         rows = Rows(tables.initial, tables.transition, tables.emission, homdp.form, clues)
-        numpyro.factor("gaps", log_likelihood_of_gaps(rows, gaps))
+        numpyro.factor("gaps", log_likelihood_of_gaps(rows, tree))
 
     return conditioned

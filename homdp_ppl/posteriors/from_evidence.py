@@ -14,8 +14,9 @@ import numpyro
 from scipy.special import softmax
 
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.evidence import Evidence, Gaps
+from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.core.forward import Rows, log_likelihood_of_gaps
+from homdp_ppl.core.gaps import GapTree
 from homdp_ppl.core.randomness import as_key
 from homdp_ppl.declare.clue_likelihood import clue_likelihoods
 from homdp_ppl.declare.kernels import Kernels, tabulate
@@ -38,14 +39,14 @@ class MarginalDensity(Density):
         super().__init__(homdp, ())
         self._form = homdp.form
 
-    def weigh(self, kernels: Kernels, data: tuple[Counts, Gaps]) -> None:  # type: ignore[override]
+    def weigh(self, kernels: Kernels, data: tuple[Counts, GapTree]) -> None:  # type: ignore[override]
         """Add the counts and the gaps as factors."""
-        counts, gaps = data
+        counts, tree = data
         super().weigh(kernels, counts)
         tables = tabulate(kernels, self._homdp.spaces)
-        clues = clue_likelihoods(kernels, self._homdp, gaps.clues)
+        clues = clue_likelihoods(kernels, self._homdp, tree.gaps.clues)
         rows = Rows(tables.initial, tables.transition, tables.emission, self._form, clues)
-        numpyro.factor("gaps", log_likelihood_of_gaps(rows, gaps))
+        numpyro.factor("gaps", log_likelihood_of_gaps(rows, tree))
 
 
 @in_x64
@@ -106,9 +107,9 @@ def from_evidence(
     return belief
 
 
-def _data(evidence: Evidence) -> tuple[Counts, Gaps]:
+def _data(evidence: Evidence) -> tuple[Counts, GapTree]:
     """Counts and gaps as plain arrays, padded, for compiled functions."""
-    return plain(evidence.counts), evidence.gaps.padded()
+    return plain(evidence.counts), evidence.tree.padded()
 
 
 def _approximated(

@@ -1,8 +1,8 @@
 """Gibbs sampling for closed forms with gaps: hidden states given rows, then rows given all states.
 
 The hidden states of equal gaps are drawn together as counts, by forward filtering and backward
-sampling with multinomials. A sweep therefore costs the same for one gap and for a thousand equal
-ones.
+sampling with multinomials, and so are those of equal beginnings of gaps. A sweep therefore costs
+the same for one gap and for a thousand equal ones.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from numpyro import handlers
 from homdp_ppl.core.clue_building import occupied_tables
 from homdp_ppl.core.clues import Clues, likelihoods
 from homdp_ppl.core.counts import Counts
-from homdp_ppl.core.evidence import Evidence, Gaps
+from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.forward import Rows, messages
+from homdp_ppl.core.gaps import Gaps, GapTree
 from homdp_ppl.core.hindsight_form import HINDSIGHT
 from homdp_ppl.core.reward_counts import RewardCounts
 from homdp_ppl.declare.clue_likelihood import densities
@@ -29,8 +30,9 @@ from homdp_ppl.posteriors.belief import Settings
 from homdp_ppl.posteriors.data import impossible
 from homdp_ppl.posteriors.diagnostics import Diagnostics, diagnose
 from homdp_ppl.posteriors.dirichlet import ClosedForm, closed_form
-from homdp_ppl.precision import Array, to_numpy
+from homdp_ppl.precision import Array
 
+FEW = 4  # units that are drawn one by one
 ROUNDS = 3  # each round doubles the number of sweeps per draw, until the gate passes
 
 
@@ -77,10 +79,10 @@ def gibbs(
     sampling = settings.sampling
     entries = sweeps.prior(sampling.chains) if start is None else start
     problems = []
-    for turn in range(ROUNDS):
+    for _ in range(sampling.warmup):
+        entries = sweeps.next(entries)
+    for turn in range(ROUNDS):  # all sweeps so far are the warm-up of the next round
         thin = 2**turn
-        for _ in range(sampling.warmup * thin if turn == 0 or start is None else 0):
-            entries = sweeps.next(entries)
         kept = np.empty((sampling.draws, *entries.shape))
         for k in range(sampling.draws):
             for _ in range(thin):
@@ -101,12 +103,10 @@ class _Sweeps:
     """The sweeps of all chains of one fit."""
 
     def __init__(self, homdp: HOMDP, evidence: Evidence, key: Array) -> None:
-        self._homdp, self._evidence, self._key = homdp, evidence, key
+        self._homdp, self._evidence = homdp, evidence
         self._form: ClosedForm = closed_form(homdp)
-        self._draw: Any = homdp.cache.get("gibbs rows", lambda: jax.jit(jax.vmap(self._form.draw)))
         seed = np.asarray(jax.random.key_data(jax.random.fold_in(key, 0)))
         self._generator = np.random.default_rng(seed)
-        self._round = 0
         self._densities = None
         if homdp.rewards.law is not None and not homdp.rewards.law.finite:  # a known law
             with handlers.block(), handlers.seed(rng_seed=0):
@@ -118,16 +118,16 @@ class _Sweeps:
     def prior(self, chains: int) -> Array:
         """Draws from the prior, one for each chain, (chains, M)."""
         concentration = self._form.conjugate.concentration
-        return self._rows(np.tile(concentration, (chains, 1)))
+        return self._form.rows_given(self._generator, np.tile(concentration, (chains, 1)))
 
     def next(self, entries: Array) -> Array:
         """One sweep: draw the hidden states of all gaps, then all rows."""
         tables = self._form.tables(entries)
-        gaps = self._evidence.gaps
-        clues = self._clues(entries)
-        counts = hidden_counts(self._generator, tables, self._homdp, gaps, clues)
+        tree, clues = self._evidence.tree, self._clues(entries)
+        counts = hidden_counts(self._generator, tables, self._homdp, tree, clues)
         known = self._evidence.counts
-        return self._rows(np.stack([self._form.concentration(known + each) for each in counts]))
+        each = np.stack([self._form.concentration(known + one) for one in counts])
+        return self._form.rows_given(self._generator, each)
 
     def _clues(self, entries: Array) -> Array:
         """The likelihoods of all clues at the rows of every chain."""
@@ -142,18 +142,12 @@ class _Sweeps:
             for name, value in flat.items()
         }
 
-    def _rows(self, concentration: Array) -> Array:
-        self._round += 1
-        keys = jax.random.split(jax.random.fold_in(self._key, self._round), len(concentration))
-        drawn: Array = to_numpy(self._draw(keys, concentration))
-        return drawn
-
 
 def hidden_counts(
     generator: np.random.Generator,
     tables: Any,
     homdp: HOMDP,
-    gaps: Gaps,
+    gaps: Gaps | GapTree,
     clues: Array | None = None,
 ) -> list[Counts]:
     """Draw the hidden states of all gaps given tables, and count their steps.
@@ -177,7 +171,8 @@ def hidden_counts(
     list of Counts
         One for each chain.
     """
-    hidden = hidden_tables(generator, tables, homdp, gaps, clues)
+    tree = gaps if isinstance(gaps, GapTree) else GapTree.of(gaps)
+    hidden = hidden_tables(generator, tables, homdp, tree, clues)
     listed: list[Counts] = []
     for k in range(len(hidden["initial"])):
         own: dict[str, Any] = {name: table[k] for name, table in hidden.items()}
@@ -189,14 +184,14 @@ def hidden_tables(
     generator: np.random.Generator,
     tables: Any,
     homdp: HOMDP,
-    gaps: Gaps,
+    tree: GapTree,
     clues: Array | None = None,
 ) -> dict[str, Array]:
     """As :func:`hidden_counts`, as tables with a leading axis of chains."""
-    counted = _Counted(homdp.form, len(tables.initial), gaps.clues)
-    if len(gaps.number):
+    counted = _Counted(homdp.form, len(tables.initial), tree.gaps.clues)
+    if len(tree.gaps.number):
         rows = Rows(tables.initial, tables.transition, tables.emission, homdp.form, clues)
-        _backward(generator, rows, gaps, counted, homdp.name)
+        _backward(generator, rows, tree, counted, homdp.name)
     return {**counted.tables, **counted.further()}
 
 
@@ -211,31 +206,70 @@ def as_counts(tables: dict[str, Array], form: Form) -> Counts:
 
 
 def _backward(
-    generator: np.random.Generator, rows: Rows, gaps: Gaps, counted: _Counted, name: str
+    generator: np.random.Generator, rows: Rows, tree: GapTree, counted: _Counted, name: str
 ) -> None:
-    """Sample backwards through all gaps; ``here`` has the number of gaps in each hidden state."""
-    found = messages(rows, gaps)
+    """Sample backwards through all gaps: ``at`` has the number of gaps in each hidden state."""
+    found, gaps = messages(rows, tree), tree.gaps
     if not np.isfinite(found.log_probability).all():
         raise impossible(name)
-    chains = found.final.shape[1]
-    number = np.repeat(gaps.number[:, None], chains, axis=1)
-    here = generator.multinomial(number, found.final)  # (S, chains, X)
-    counted.last(gaps, here)
-    for g in reversed(range(gaps.seen.shape[1])):
-        inside = gaps.length > g
-        at = here * inside[:, None, None]
-        counted.observation(gaps, g, at)
-        counted.clue(gaps, g, at)
+    chains, X = found.final.shape[1:]
+    drawn = _drawn(generator, np.repeat(gaps.number, chains), found.final.reshape(-1, X))
+    (s, c), x, number = np.divmod(drawn.row, chains), drawn.category, drawn.number
+    counted.last(gaps, s, c, x, number)
+    leaf, length = tree.leaf[s], gaps.length[s]
+    moved: Array = np.zeros((tree.size[-1], chains, X), dtype=np.int64)
+    for g in reversed(range(len(tree.size))):
+        part, parent = tree.level(g)
+        end = length == g + 1
+        at = moved + _summed(moved.shape, (leaf[end], c[end], x[end]), number[end])
+        counted.observation(part, g, at)
+        counted.clue(part, g, at)
         if g == 0:
-            counted.first(gaps, at)
+            counted.first(part, at)
             return
-        s, c, after = np.nonzero(at)
-        weights = found.forward[g - 1, s, c] * rows.backward(gaps, g, s, (after, c))
-        before = generator.multinomial(at[s, c, after], weights / weights.sum(-1, keepdims=True))
-        counted.transition(gaps, g, s, c, after, before)
-        moved = np.zeros_like(here)
-        np.add.at(moved, (s, c), before)
-        here = np.where(inside[:, None, None], moved, here)
+        node, chain, after = np.nonzero(at)
+        up = parent[node], chain
+        weights = found.forward[g - 1][up] * rows.backward(part, g, node, (after, chain))
+        k, before, often = _drawn(generator, at[node, chain, after], weights)
+        counted.transition(part, g, (node[k], chain[k], before, after[k]), often)
+        shape = int(tree.size[g - 1]), chains, X
+        moved = _summed(shape, (up[0][k], chain[k], before), often)
+
+
+class _Drawn(NamedTuple):
+    """How many of the units of each row were drawn in which category."""
+
+    row: Array
+    category: Array
+    number: Array
+
+
+def _drawn(generator: np.random.Generator, number: Array, weights: Array) -> _Drawn:
+    """Divide the units of each row, (K,), at random among categories with weights (K, X).
+
+    A few units are drawn one by one, which is faster than multinomials.
+    """
+    few = number <= FEW
+    each = np.repeat(np.arange(len(number)), np.where(few, number, 0))
+    running, chances = np.zeros(len(each)), weights[each].T
+    points = chances.sum(0) * (1 - generator.random(len(each)))  # above 0, at most the sum
+    single = np.zeros(len(each), dtype=np.int64)
+    for chance in chances[:-1]:
+        running += chance
+        single += running < points
+    many = np.flatnonzero(~few)
+    shares = weights[many] / weights[many].sum(-1, keepdims=True)
+    counts = generator.multinomial(number[many], shares)
+    k, category = np.nonzero(counts)
+    parts = (each, many[k]), (single, category), (np.ones_like(each), counts[k, category])
+    return _Drawn(*map(np.concatenate, parts))
+
+
+def _summed(shape: tuple[int, ...], place: tuple[Array, ...], number: Array) -> Array:
+    """A table of whole numbers: the sum of those at each place."""
+    flat = np.ravel_multi_index(place, shape)
+    sums = np.bincount(flat, weights=number, minlength=int(np.prod(shape)))
+    return sums.astype(np.int64).reshape(shape)
 
 
 class _Counted:
@@ -266,14 +300,15 @@ class _Counted:
         )
         self._add("transition", (c[go], *place), number[go])
 
-    def last(self, gaps: Gaps, at: Array) -> None:
+    def last(self, gaps: Gaps, s: Array, c: Array, x: Array, number: Array) -> None:
         """Count the transitions from the last hidden states to the states after the gaps."""
-        s, c, x = np.nonzero(at * (gaps.after < self._form.sizes[0])[:, None, None])
+        known = gaps.after[s] < self._form.sizes[0]
+        s, c, x, number = s[known], c[known], x[known], number[known]
         length = gaps.length[s]
         place = self._form.transition_index(
             gaps.step[s] + length - 1, x, gaps.actions[s, length], gaps.after[s]
         )
-        self._add("transition", (c, *place), at[s, c, x])
+        self._add("transition", (c, *place), number)
 
     def observation(self, gaps: Gaps, g: int, at: Array) -> None:
         """Count the observations of hidden state g."""
@@ -286,22 +321,13 @@ class _Counted:
         s, c, x = np.nonzero(at)
         np.add.at(self._occupied, (c, gaps.clue[s, g], x), at[s, c, x])
 
-    def transition(
-        self, gaps: Gaps, g: int, s: Array, c: Array, after: Array, before: Array
-    ) -> None:
-        """Count the transitions into hidden state g."""
-        k, x = np.nonzero(before)
-        place = self._form.transition_index(
-            gaps.step[s[k]] + g - 1, x, gaps.actions[s[k], g], after[k]
-        )
-        self._add("transition", (c[k], *place), before[k, x])
+    def transition(self, gaps: Gaps, g: int, at: tuple[Array, ...], number: Array) -> None:
+        """Count the transitions into hidden state g, by gap, chain, state before and after."""
+        s, c, before, after = at
+        place = self._form.transition_index(gaps.step[s] + g - 1, before, gaps.actions[s, g], after)
+        self._add("transition", (c, *place), number)
 
     def _add(self, name: str, place: tuple[Array, ...], number: Array) -> None:
         table: Any = self.tables[name]
         place = tuple(np.broadcast_to(part, number.shape) for part in place)
-        flat = np.ravel_multi_index(place, table.shape)
-        table += (
-            np.bincount(flat, weights=number, minlength=table.size)
-            .astype(np.int64)
-            .reshape(table.shape)
-        )
+        table += _summed(table.shape, place, number)

@@ -11,7 +11,8 @@ import numpy as np
 
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.evidence import Evidence, Gaps
+from homdp_ppl.core.evidence import Evidence
+from homdp_ppl.core.gaps import GapTree
 from homdp_ppl.core.spaces import Space, shape_of
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, InferenceError, Problem
@@ -135,7 +136,7 @@ def _complete(homdp: HOMDP) -> bool:
 
 def _log_density(homdp: HOMDP, data: Counts | Evidence | Episodes, draws: Draws) -> Array:
     """The log density of sites and data at every draw."""
-    numbers: tuple[Counts, Gaps | None] | None = None
+    numbers: tuple[Counts, GapTree | None] | None = None
     if isinstance(data, Evidence):
         numbers = data.data
     elif isinstance(data, Counts):

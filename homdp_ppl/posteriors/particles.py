@@ -78,7 +78,7 @@ class Particles:
             weights = np.full(len(weights), 1 / len(weights))
         evidence = self.evidence + new
         for _ in range(SWEEPS):
-            hidden = hidden_tables(generator, form.tables(entries), homdp, evidence.gaps)
+            hidden = hidden_tables(generator, form.tables(entries), homdp, evidence.tree)
             concentrations = form.concentrations(hidden, evidence.counts)
             entries = form.rows_given(generator, concentrations)
         return Particles(homdp, evidence, entries, concentrations, weights, key)

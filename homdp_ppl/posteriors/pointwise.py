@@ -20,8 +20,8 @@ from homdp_ppl.core.clue_building import clues_of
 from homdp_ppl.core.clues import likelihoods
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.evidence import Gaps
 from homdp_ppl.core.forward import Rows, log_likelihood_of_gaps, log_probability_of_counts
+from homdp_ppl.core.gaps import GapTree
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.declare.clue_likelihood import known_rewards
 from homdp_ppl.declare.model import HOMDP
@@ -64,7 +64,7 @@ def replications(
 
 @in_x64
 def log_joint(
-    homdp: HOMDP, values: Mapping[str, Array], n: int, data: tuple[Counts, Gaps | None] | None
+    homdp: HOMDP, values: Mapping[str, Array], n: int, data: tuple[Counts, GapTree | None] | None
 ) -> Array:
     """The log density of the sites, and of counts and gaps if given, at n values, (n,)."""
     compiled = _compiled(homdp, "log density of sites and counts", _log_joint)
@@ -150,21 +150,21 @@ def _replicated(homdp: HOMDP, key: Array, values: Mapping[str, Array], data: Bat
 
 
 def _log_joint(
-    homdp: HOMDP, _: Array, values: Mapping[str, Array], data: tuple[Counts, Gaps | None] | None
+    homdp: HOMDP, _: Array, values: Mapping[str, Array], data: tuple[Counts, GapTree | None] | None
 ) -> Array:
     program = handlers.seed(homdp.function, rng_seed=0)
     total: Array = log_density(program, (), {}, dict(values))[0]
     if data is None:
         return total
-    (counts, gaps), tables = data, homdp.short_tables(values)
+    (counts, tree), tables = data, homdp.short_tables(values)
     named = homdp.counted_tables(values)
     for name, seen in counted(homdp, counts).items():
         total = total + log_probability_of_counts(seen, named[name])
-    if gaps is None:
+    if tree is None:
         return total
-    clues = likelihoods(gaps.clues, homdp.form, named)
+    clues = likelihoods(tree.gaps.clues, homdp.form, named)
     rows = Rows(tables.initial, tables.transition, tables.emission, homdp.form, clues)
-    return total + log_likelihood_of_gaps(rows, gaps)
+    return total + log_likelihood_of_gaps(rows, tree)
 
 
 def _mapped(function: Callable[..., Array]) -> Callable[..., Array]:

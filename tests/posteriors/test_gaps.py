@@ -20,6 +20,7 @@ from homdp_ppl import (
 )
 from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.core.forward import Rows, log_likelihood_of_gaps
+from homdp_ppl.core.gaps import GapTree
 from homdp_ppl.declare.kernels import Tables
 from homdp_ppl.posteriors import Gate, Sampling, gibbs
 from homdp_ppl.posteriors.density import log_likelihood
@@ -65,13 +66,24 @@ def sampled_counts(world, episodes, k):
     return gibbs.hidden_counts(np.random.default_rng(k), tables, world.homdp, gaps)
 
 
-def worst(world):
+def sampled_one_by_one(world, episodes, k):
+    """As above, for one episode in many chains: few equal gaps are drawn one by one."""
+    gaps = Evidence.of(episodes[[k]], world.homdp).gaps
+    assert (gaps.number <= gibbs.FEW).all()
+    tables = Tables(*(np.stack([table] * COPIES) for table in tables_of(world)))
+    generator = np.random.default_rng(k)
+    found = gibbs.hidden_tables(generator, tables, world.homdp, GapTree.of(gaps))
+    summed = {name: table.sum(0) for name, table in found.items()}
+    return [gibbs.as_counts(summed, world.homdp.form)]
+
+
+def worst(world, sampled=sampled_counts):
     """The largest distance of sampled from expected counts, in standard errors."""
     episodes = with_gaps(world, 6, 0.3, seed=5)
     scores = [0.0]
     for k in range(len(episodes)):
         expected = expected_counts(world, episodes, k)
-        for counts in sampled_counts(world, episodes, k):
+        for counts in sampled(world, episodes, k):
             for name, mean in expected.items():
                 # a count is a sum of at most H + 1 indicators, so its variance is bounded
                 error = (mean.shape[0] + 3) * np.sqrt((mean + 1e-6) / COPIES)
@@ -83,6 +95,16 @@ def worst(world):
 def test_hidden_states_have_their_exact_distribution(name):
     """False-alarm rate below 1e-6: the limit is at least five standard errors."""
     assert worst(world_of(name)) < 1.0
+
+
+@pytest.mark.parametrize("bug", [False, True])
+def test_single_draws_have_the_same_distribution(bug, monkeypatch):
+    """False-alarm rate as above; draws that ignore the weights are caught."""
+    if bug:
+        drawn = gibbs._drawn
+        monkeypatch.setattr(gibbs, "_drawn", lambda g, n, weights: drawn(g, n, 0 * weights + 1))
+    score = worst(world_of("start"), sampled_one_by_one)
+    assert score > 2.0 if bug else score < 1.0
 
 
 @pytest.mark.parametrize("bug", BUGS)

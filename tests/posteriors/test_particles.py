@@ -52,12 +52,12 @@ def test_particles_have_the_exact_posterior():
 
 
 def test_a_planted_bug_is_caught(monkeypatch):
-    """Hidden steps that are counted twice."""
+    """Hidden steps that are counted four times."""
     hidden = particles.hidden_tables
     monkeypatch.setattr(
         particles,
         "hidden_tables",
-        lambda *given: {name: 2 * table for name, table in hidden(*given).items()},
+        lambda *given: {name: 4 * table for name, table in hidden(*given).items()},
     )
     mean, spread = scores()
     assert mean > LIMITS[0] or spread > LIMITS[1]
