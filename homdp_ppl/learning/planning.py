@@ -203,6 +203,10 @@ def _tree(explorer: Explorer, planner: Planner, homdp: HOMDP) -> TreePlanner | N
             remedy,
         )
         raise PlanningError(explorer.about.name, [problem])
+    if objective.backup is not None and homdp.structure.pattern is not None:
+        remedy = "Declare dense transitions, or use a rule such as posterior_sampling()."
+        problem = Problem("transition", "a sparse table", "a dense table", remedy)
+        raise PlanningError(explorer.about.name, [problem])
     if not isinstance(planner, TreePlanner):
         return None
     backup = objective.backup(homdp) if objective.backup else None

@@ -223,6 +223,12 @@ def test_declarations_learn_the_same():
         np.testing.assert_allclose(runs[0].optimistic, runs[1].optimistic, atol=1e-9)
 
 
+def test_optimistic_backups_refuse_sparse_tables():
+    world = _ring(5).draw(jax.random.key(1))
+    with raises(PlanningError, "transition"):
+        learn(world, explorers.quantile_backup(), history_tree(), episodes=1)
+
+
 def test_rows_never_visited_keep_their_prior():
     model = _ring(50)
     world = model.draw(jax.random.key(0))
