@@ -25,9 +25,9 @@ COVERS = (
     "An interval covers the expected difference in what the two rules lose over the episodes, in "
     "this world and with this number of episodes, for 95% of the sets of seeds. Worlds are not "
     "part of the statement, and each interval holds on its own, not all of them at once; for all "
-    "pairs of rules at once, use the p-values with Holm's correction. A result that occurs in a "
-    "share p of the seeds does not occur in n seeds with probability (1 - p)^n, and then no "
-    "interval knows of it."
+    "pairs of rules at once, use the p-values with Holm's correction. An outcome with "
+    "probability p is missing from all n seeds with probability (1 - p)^n; then the interval does "
+    "not reflect it."
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +25,7 @@ SUITES = {"default": cases.CASES, "slow": cases.SLOW}
 LIBRARIES = ("jax", "jaxlib", "numpy", "numpyro", "scipy", "numba")
 KEPT = 64  # largest number of entries of an array that are recorded
 CLOSE = 1e-9  # relative
+ROUNDING = "values agree to 1e-9"  # in a description: rounding explains the difference
 SMALL = 1e-3  # errors of smaller numbers are relative to this: 1e-17 instead of 0 is rounding
 
 
@@ -76,7 +78,7 @@ def difference(golden: dict[str, Any], now: dict[str, Any]) -> str | None:
     largest = float(error.max(initial=0.0))
     count = "all" if np.prod(golden["shape"], dtype=int) <= KEPT else f"{KEPT} of all"
     if largest <= CLOSE:
-        return f"values agree to 1e-9 (by {largest:.1e}, {count} entries compared); {sums}"
+        return f"{ROUNDING} (by {largest:.1e}, {count} entries compared); {sums}"
     return f"values differ by {largest:.3g} relative ({count} entries compared); {sums}"
 
 
@@ -88,7 +90,7 @@ def read(suite: str) -> dict[str, Any]:
 
 def write(suite: str, found: dict[str, dict[str, Any]]) -> None:
     """Write the digests to a file, one line per array."""
-    about = {**settings(), **versions(), "arithmetic": arithmetic()}
+    about = {**settings(), **versions(), "arithmetic": arithmetic(), "processor": processor()}
     lines = [f' "about": {json.dumps(about)}']
     for name, arrays in found.items():
         rows = [f"  {json.dumps(array)}: {json.dumps(digest)}" for array, digest in arrays.items()]
@@ -117,6 +119,16 @@ def arithmetic() -> str:
         compiled = jax.jit(lambda a: [*computed(jnp, a), gammaln(10 * a), a * a + a])(numbers)
     found = [*computed(np, numbers), *(np.asarray(part) for part in compiled)]
     return sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in found)).hexdigest()
+
+
+def processor() -> str:
+    """A digest of the kind of processor; the last bits may differ even if `arithmetic` agrees."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    kinds = {line for line in lines if line.startswith(("model name", "flags", "CPU part"))}
+    return sha256("\n".join(sorted(kinds)).encode()).hexdigest()
 
 
 def _written(number: Any) -> float | None:

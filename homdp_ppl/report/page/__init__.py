@@ -15,10 +15,12 @@ from homdp_ppl.report.page.html import Html, document, number, paragraph, tag, t
 from homdp_ppl.report.page.last import forest_section, policy_section, radius_section
 from homdp_ppl.report.page.model import (
     Shown,
+    certificate_section,
     optimism_section,
     prior_section,
     regret_section,
     section,
+    story_section,
     theory_section,
 )
 from homdp_ppl.report.page.progress import missing
@@ -203,8 +205,10 @@ def _model(k: int, one: Shown) -> Html:
             "section", head, paragraph("No run has started yet.", class_="note"), id=f"model-{k}"
         )
     parts = [
+        section("The problem", lambda: story_section(one)),
         section("Regret", lambda: regret_section(one)),
         section("Optimism", lambda: optimism_section(one)),
+        section("Certificates", lambda: certificate_section(one)),
         section("Prior sensitivity", lambda: prior_section(one)),
         section("Confidence radii", lambda: radius_section(one)),
         section("Final policy", lambda: policy_section(one)),
@@ -258,6 +262,12 @@ def _about(directory: StudyDirectory, runs: Runs) -> Html:
         tag("h3", text("Resume the study, or generate this page again")),
         tag("pre", tag("code", text(commands))),
         tag("h3", text("Load the results")),
+        tag(
+            "p",
+            text("All rounds of all runs are in "),
+            tag("a", text("results.nc"), href="results.nc"),
+            text(", next to this page."),
+        ),
         tag("pre", tag("code", text(reading))),
         id="about",
     )

@@ -1,4 +1,4 @@
-"""Data of the page that is not in the journals: the last policy, the posterior, confidence radii.
+"""Data of the page that is not in the journals: the model, certificates, a policy, its posterior.
 
 Computing it requires the program of the model. So the process that runs the study computes it, and
 records it as plain data. Then the page can be generated anywhere without importing user code.
@@ -27,9 +27,31 @@ Runs: TypeAlias = dict[tuple[str, str, str], list[Any]]
 NODES = 10_000  # largest tree that is read from a file
 
 
+class Certified(NamedTuple):
+    """What the data of one run prove about its last policy, and the true values beside it."""
+
+    rule: str
+    seed: int
+    delta: float  # allowed probability that one of the two bounds is wrong
+    lower: float  # certified: the value of the last policy is at least this
+    value: float  # in the true world
+    upper: float  # certified: the optimum is at most this
+    optimum: float
+
+
+class Described(NamedTuple):
+    """The model in words and as code."""
+
+    story: str
+    summary: str  # the declaration and the world as printed
+    source: str
+
+
 class Exhibit(NamedTuple):
     """Recorded data of one model. A part that could not be computed is a text with the reason."""
 
+    model: Described | str
+    certificates: list[Certified] | str  # of the first run of each rule
     tree: nx.DiGraph | str  # the first decisions of the last policy
     forest: list[Entry] | str  # the final posterior of every unknown number
     radii: xr.Dataset | str  # confidence radii and visits
@@ -37,7 +59,7 @@ class Exhibit(NamedTuple):
     @classmethod
     def without(cls, reason: str) -> Exhibit:
         """An exhibit without any part, for the same reason."""
-        return cls(reason, reason, reason)
+        return cls(*[reason] * len(cls._fields))
 
 
 def read_exhibit(directory: StudyDirectory, runs: Runs, model: str) -> Exhibit | None:
@@ -59,6 +81,8 @@ def read_exhibit(directory: StudyDirectory, runs: Runs, model: str) -> Exhibit |
         ):
             return None
         return Exhibit(
+            _or_text(content["model"], _to_described),
+            _or_text(content["certificates"], _to_certified),
             _or_text(content["tree"], _to_tree),
             _or_text(content["forest"], _to_entries),
             _or_text(content["radii"], _to_radii),
@@ -77,8 +101,12 @@ def write_exhibit(directory: StudyDirectory, runs: Runs, model: str, exhibit: Ex
     exhibit
         The data to record.
     """
-    tree, forest, radii = exhibit
+    described, certificates, tree, forest, radii = exhibit
     content = {
+        "model": described if isinstance(described, str) else list(described),
+        "certificates": (
+            certificates if isinstance(certificates, str) else [list(one) for one in certificates]
+        ),
         "tree": tree if isinstance(tree, str) else _of_tree(tree),
         "forest": forest if isinstance(forest, str) else [_of_entry(entry) for entry in forest],
         "radii": radii if isinstance(radii, str) else _of_radii(radii),
@@ -105,6 +133,20 @@ def _key(directory: StudyDirectory, runs: Runs, model: str) -> dict[str, Any]:
 
 def _or_text(content: Any, read: Any) -> Any:
     return content if isinstance(content, str) else read(content)
+
+
+def _to_described(content: Any) -> Described:
+    story, summary, source = content
+    return Described(_text(story), _text(summary), _text(source))
+
+
+def _to_certified(content: Any) -> list[Certified]:
+    found = []
+    for rule, seed, *numbers in content:
+        if type(seed) is not int:
+            raise ValueError("seed")
+        found.append(Certified(_text(rule), seed, *map(_number, numbers)))
+    return found
 
 
 def _of_tree(tree: nx.DiGraph) -> dict[str, Any]:

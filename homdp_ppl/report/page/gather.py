@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_args
 
 import jax
@@ -15,11 +17,13 @@ from homdp_ppl.core.plan import make_plan
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import HOMDPError
 from homdp_ppl.explorers._believing import closed
+from homdp_ppl.learning.certificate import Certificate, Certifier
 from homdp_ppl.learning.metrics import Saved
 from homdp_ppl.learning.replay import restore
+from homdp_ppl.learning.run import Run
 from homdp_ppl.posteriors import posterior
 from homdp_ppl.report.forest import Entry, forest_entries
-from homdp_ppl.report.page.exhibits import Exhibit
+from homdp_ppl.report.page.exhibits import Certified, Described, Exhibit
 from homdp_ppl.report.page.tables import DELTA
 from homdp_ppl.report.radii import Part, follow_radii
 from homdp_ppl.study.specification import Study, Unit
@@ -28,12 +32,14 @@ from homdp_ppl.study.units import begin
 LEAVES = 12  # leaves of a tree that stays legible on a page
 NO_TREE = "Observations or states of this model are real numbers, so its policy is not a tree."
 NO_ROWS = "Confidence radii are defined for rows of tables. This model has no tables."
+NO_COUNTS = "Certificates are defined for finite spaces. This model has real-valued ones."
+LONGEST = 20_000  # characters of a text
 NOTHING = "This model has no unknown parameters."
 Made = TypeVar("Made")
 
 
-def gather(study: Study, world: World, unit: Unit, run: Saved) -> Exhibit:
-    """Compute the exhibit of a model from one of its runs.
+def gather(study: Study, world: World, unit: Unit, runs: Mapping[str, Saved]) -> Exhibit:
+    """Compute the exhibit of a model from one run of each rule.
 
     Parameters
     ----------
@@ -41,13 +47,18 @@ def gather(study: Study, world: World, unit: Unit, run: Saved) -> Exhibit:
         The specification of the study.
     world
         The true world.
-    unit, run
-        The run and its unit.
+    unit
+        The unit whose run is shown in detail: its rule is one of ``runs``.
+    runs
+        The runs to certify, by rule.
     """
+    run = runs[unit.rule]
     record = run.record
     parts = record.observations, record.actions, record.states
     episodes = Episodes(*parts, rewards=record.rewards)
     return Exhibit(
+        _describe(world),
+        _or_reason(lambda: _certify(study, world, unit, runs)),
         _or_reason(lambda: _tree(study, world, unit, run)),
         _or_reason(lambda: _forest(world, episodes)),
         _or_reason(lambda: _radii(world, episodes)),
@@ -66,12 +77,52 @@ def not_shown(error: HOMDPError) -> str:
     return f"Not available: {' '.join(str(error).split())}"
 
 
+def _describe(world: World) -> Described:
+    """The text above the declaration in its file, what is printed of it, and its code."""
+    function = world.homdp.function
+    module = sys.modules.get(function.__module__)
+    texts = (inspect.getdoc(module), inspect.getdoc(function))
+    story = "\n\n".join(text for text in texts if text)
+    try:
+        source = inspect.cleandoc(inspect.getsource(function))
+    except (OSError, TypeError):  # declared interactively
+        source = ""
+    return Described(story[:LONGEST], f"{world.homdp!r}\n{world!r}"[:LONGEST], source[:LONGEST])
+
+
+def _certify(
+    study: Study, world: World, unit: Unit, runs: Mapping[str, Saved]
+) -> list[Certified] | str:
+    """The certificates of the last policies."""
+    if not world.spaces.finite:
+        return NO_COUNTS
+    found, reasons = [], []
+    for rule, saved in runs.items():
+        run = _restored(study, world, unit._replace(rule=rule), saved)
+        try:
+            certifier, rounds = Certifier(run), len(run.values)
+            last = certifier.add(Certificate.empty(certifier.delta), run, rounds, run.policy)
+        except HOMDPError as error:  # the page lists the rules without a certificate
+            reasons.append(not_shown(error))
+            continue
+        numbers = (last.lower[-1], run.values[-1], last.upper[-1], run.optimum)
+        found.append(
+            Certified(rule, int(saved.about["seed"]), certifier.delta, *map(float, numbers))
+        )
+    return found or reasons[0]
+
+
+def _restored(study: Study, world: World, unit: Unit, saved: Saved) -> Run:
+    """A run with its last policy, which is planned again."""
+    (fresh,) = begin(study, unit._replace(seeds=(int(saved.about["seed"]),)), world)
+    return restore(fresh, saved.record)
+
+
 def _tree(study: Study, world: World, unit: Unit, saved: Saved) -> nx.DiGraph | str:
     """The last policy of a run, planned again, as a tree."""
     if not world.spaces.finite:
         return NO_TREE
-    (fresh,) = begin(study, unit._replace(seeds=(int(saved.about["seed"]),)), world)
-    run = restore(fresh, saved.record)
+    run = _restored(study, world, unit, saved)
     value, optimum = float(run.values[-1]), run.optimum
     policy: Any = run.policy  # a graph, in a finite world
     plan = make_plan(policy, value, optimum, world.pomdp, run.task.explorer.name).named(world)

@@ -18,7 +18,7 @@ from homdp_ppl.report.page.exhibits import Exhibit, read_exhibit, write_exhibit
 from homdp_ppl.report.page.gather import gather, not_shown
 from homdp_ppl.report.page.html import Html, number, paragraph, picture, tag, text
 from homdp_ppl.report.page.progress import complete_runs, drawable, of_model
-from homdp_ppl.report.page.tables import prior_table, theory_tables
+from homdp_ppl.report.page.tables import certificates_table, prior_table, theory_tables
 from homdp_ppl.report.priors import draw_priors
 from homdp_ppl.report.studies import draw_optimism
 from homdp_ppl.study import StudyDirectory
@@ -70,12 +70,15 @@ class Shown:
         if found is not None:
             return found
         rule, run = self.chosen
+        study = self.directory.study
+        firsts = {name: several[0] for name, several in self.ended.items()} | {rule: run}
         try:
-            self.directory.check_imports(self.model, rule, self.directory.study.planner)
+            for name in firsts:
+                self.directory.check_imports(self.model, name, study.planner)
             world = self.directory.world(self.model)
         except HOMDPError as error:
             return Exhibit.without(not_shown(error))
-        found = gather(self.directory.study, world, Unit(self.model, "declared", rule, ()), run)
+        found = gather(study, world, Unit(self.model, "declared", rule, ()), firsts)
         write_exhibit(self.directory, self.runs, self.model, found)
         return found
 
@@ -183,6 +186,44 @@ def calibration(shown: Shown) -> dict[str, float]:
         return {}
     levels = {name: manifest.rules[name]["coverage"] for name in shown.declared}
     return {name: level for name, level in levels.items() if level is not None}
+
+
+def story_section(shown: Shown) -> Html:
+    """The model in words, as it is printed, and as code."""
+    described = shown.exhibit.model
+    if isinstance(described, str):
+        return paragraph(described, class_="note")
+    story = Html("".join(map(_passage, described.story.split("\n\n"))))
+    summary = tag("pre", tag("code", text(described.summary)))
+    source = tag(
+        "details",
+        tag("summary", text("The declaration as code")),
+        tag("pre", tag("code", text(described.source))),
+    )
+    return Html(story + summary + (source if described.source else ""))
+
+
+def _passage(passage: str) -> Html:
+    """A paragraph, or a drawing whose lines are indented."""
+    if passage.startswith(" "):
+        return tag("pre", tag("code", text(passage)))
+    return paragraph(*passage.split())
+
+
+def certificate_section(shown: Shown) -> Html:
+    """What the data prove about the last policies, beside the truth."""
+    certificates = shown.exhibit.certificates
+    if isinstance(certificates, str):
+        return paragraph(certificates, class_="note")
+    rest = [rule for rule in shown.ended if rule not in {one.rule for one in certificates}]
+    explanation = paragraph(
+        "What the episodes of the first run of each rule prove about its last policy, without "
+        "knowledge of the true world. The bounds hold for every rule, also for rules without a "
+        "guarantee of optimism. The certified gap is what the policy may still lose; the true "
+        "values are known only because the world is simulated.",
+        f"Rules without a certificate: {', '.join(rest)}." if rest else "",
+    )
+    return Html(explanation + certificates_table(certificates))
 
 
 def prior_section(shown: Shown) -> Html:

@@ -11,6 +11,7 @@ from homdp_ppl import theory
 from homdp_ppl.core.spaces import Spaces
 from homdp_ppl.learning.metrics import Saved
 from homdp_ppl.report.formatting import counted
+from homdp_ppl.report.page.exhibits import Certified
 from homdp_ppl.report.page.html import Html, exact, number, table, tag, text
 from homdp_ppl.study import Row, pairwise_differences, summarise
 
@@ -226,6 +227,34 @@ def _informative(row: theory.Statement) -> str:
     if row.informative:
         return "yes"
     return f"no: {row.note}" if math.isinf(row.since) else f"from {number(row.since)} episodes"
+
+
+def certificates_table(certificates: Sequence[Certified]) -> Html:
+    """The certificates of the last policies, with the true values."""
+    rows = [
+        [
+            text(one.rule),
+            text(f"{1 - one.delta:g}"),
+            exact(one.lower),
+            exact(one.value),
+            exact(one.upper),
+            exact(one.optimum),
+            exact(one.upper - one.lower),
+            exact(one.optimum - one.value),
+        ]
+        for one in certificates
+    ]
+    head = [
+        "rule",
+        "probability",
+        "value at least",
+        "true value",
+        "optimum at most",
+        "true optimum",
+        "certified gap",
+        "true gap",
+    ]
+    return table(head, rows, f"Certificates after the runs with seed {certificates[0].seed}")
 
 
 def decisions_table(tree: nx.DiGraph, rows: int) -> Html:

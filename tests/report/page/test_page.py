@@ -11,8 +11,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from homdp_ppl import models, study
+from homdp_ppl import learn, models, study
+from homdp_ppl.explorers import hop_b, posterior_sampling, tight
 from homdp_ppl.learning.metrics import Saved
+from homdp_ppl.planners import history_tree
 from homdp_ppl.report.page import write_page
 from homdp_ppl.report.page.model import Shown, calibration
 from homdp_ppl.report.page.progress import complete_runs, drawable, missing
@@ -39,8 +41,10 @@ SECTIONS = [
     "Results",
     "Columns of the tables",
     "Guarantees",
+    "The problem",
     "Regret",
     "Optimism",
+    "Certificates",
     "Prior sensitivity",
     "Confidence radii",
     "Final policy",
@@ -123,7 +127,8 @@ def test_page_is_well_formed_and_self_contained(page):
     assert len(source) < 3_000_000
     ids = [attributes["id"] for _, attributes in reader.elements if "id" in attributes]
     assert len(set(ids)) == len(ids)
-    assert {str(link["href"]).removeprefix("#") for link in reader.all("a")} <= set(ids)
+    links = {str(link["href"]) for link in reader.all("a")}
+    assert links - {"results.nc"} <= {f"#{place}" for place in ids}
     images = reader.all("img")
     assert len(images) >= 6
     assert all(
@@ -172,6 +177,32 @@ def test_numbers_are_those_of_the_summary(page, done):
         at += len(wanted)
     places = [source.index(f'<th scope="row">{rule}') for rule in RULES]
     assert places == sorted(places)
+
+
+def test_certificates_are_those_of_the_same_runs(page, done):
+    """Both numbers that are certified, for each rule, beside the true ones."""
+    source, _ = page
+    certificates = Shown(done.directory, done.runs, "tiger").exhibit.certificates
+    assert [one.rule for one in certificates] == RULES
+    world = models.load("tiger", horizon=2)
+    for one, rule in zip(
+        certificates, (tight(), posterior_sampling(), hop_b(scale=0.1)), strict=True
+    ):
+        run = learn(world, rule, history_tree(), episodes=20, seed=0)
+        wanted = (run.certificate.lower[-1], run.values[-1], run.certificate.upper[-1], run.optimum)
+        assert one[3:] == pytest.approx(wanted, abs=1e-9)
+        assert one.lower <= one.value <= one.optimum + 1e-12
+        assert one.optimum <= one.upper
+        assert f'value="{one.lower!r}"' in source
+
+
+def test_the_model_is_shown_in_words_and_as_code(page):
+    """The story is that of the file, the summary what is printed."""
+    source, reader = page
+    assert models.tiger.__doc__.split("\n\n")[0] in source
+    assert "HOMDP &#x27;tiger&#x27;: 2 states" in source
+    assert "def tiger() -&gt; Kernels:" in source
+    assert {"The declaration as code"} <= set(reader.words["summary"])
 
 
 def test_scaled_bonuses_are_labelled(page):
@@ -259,7 +290,7 @@ def test_page_after_the_model_changed(done, tmp_path):
     models = {"tiger": done.directory.manifest.models["tiger"] | {"numbers": "others"}}
     directory = elsewhere(done.directory, tmp_path, models)
     source, reader = read(write_page(directory, done.runs))
-    assert source.count("Not available") == 3
+    assert source.count("Not available") == 5
     assert "the model with which the study began" in source
     assert len(reader.all("img")) == 3
 
