@@ -57,7 +57,7 @@ class LiveCertificate(NamedTuple):
     def __repr__(self) -> str:
         noun = f"{self.episodes:,} episode{'s' * (self.episodes != 1)}"
         unused = (
-            f" ({self.unused:,} more are used when earlier ones are revealed)"
+            f" ({self.unused:,} more are not used: an earlier one is not revealed)"
             if self.unused
             else ""
         )

@@ -99,8 +99,9 @@ class LiveCheck:
     def summary(self) -> str:
         """The findings as text."""
         said = f"unusual: {', '.join(self.unusual)}" if self.unusual else "nothing unusual"
+        noun = f"episode{'s' * (self.episodes != 1)}"
         lines = [
-            f"{self.homdp.name}: {self.episodes:,} episodes ({self.revealed:,} revealed) against "
+            f"{self.homdp.name}: {self.episodes:,} {noun} ({self.revealed:,} revealed) against "
             f"{self.draws:,} sets of replays, {said}"
         ]
         for what, seen, low, high, p in self.findings:

@@ -43,7 +43,8 @@ def migrated(events: Iterable[Event], ledger: Ledger, homdp: HOMDP) -> list[Even
     opened = [session.id for session in ledger.sessions if session.is_open]
     if opened:
         remedy = "End or abandon them first: their policies are those of the old declaration."
-        got = f"{len(opened)} open episodes, such as {opened[0]!r}"
+        many = "s" * (len(opened) > 1)
+        got = f"{len(opened)} open episode{many}, such as {opened[0]!r}"
         raise ParameterError("migrate", [Problem("homdp", got, "no open episode", remedy)])
     change = _Change(ledger.spaces, homdp.spaces)
     new = Ledger(homdp.spaces)
@@ -70,7 +71,8 @@ class _Change:
     def __init__(self, old: Spaces, new: Spaces) -> None:
         problems: list[Problem] = []
         if old.horizon != new.horizon:
-            problems.append(Problem("horizon", str(new.horizon), str(old.horizon)))
+            remedy = "Keep the horizon of the recorded episodes (--horizon)."
+            problems.append(Problem("horizon", str(new.horizon), str(old.horizon), remedy))
         self._maps = {
             name: _index_map(name, getattr(old, name), getattr(new, name), problems)
             for name in ("states", "observations", "actions")

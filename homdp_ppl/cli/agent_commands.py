@@ -36,6 +36,9 @@ def run(options: argparse.Namespace, console: Console) -> int:
         print(json.dumps(answer))
     else:
         say(console, _text(options.action, answer))
+        if options.action == "new" and file_of(options.model):
+            file = options.model.rpartition(":")[0]
+            say(console, f"Later commands need your consent to import this file: --model {file}")
     return 0
 
 

@@ -163,7 +163,8 @@ def as_json(where: str, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        problem = Problem(where, shown(text), "JSON", 'As in \'["left", "left"]\'.')
+        example = '{"do": "status"}' if where == "request" else '["left", "left"]'
+        problem = Problem(where, shown(text), "JSON", f"As in '{example}'.")
         raise DataError("agent", [problem]) from None
 
 

@@ -218,6 +218,9 @@ def learn_once(options: argparse.Namespace, console: Console) -> None:
     choices: dict[str, Any] = {"stop_when": options.stop_when, "reveal": reveal}
     run = learn(world, rule, planner, options.episodes, options.seed, **choices)
     say(console, repr(run))
+    if options.stop_when is not None and run.certificate.gap[-1] > options.stop_when > 0:
+        gap = f"{run.certificate.gap[-1]:.3g} after {counted(options.episodes, 'episode')}"
+        say(console, f"  The certified gap is still {gap}: use more --episodes.")
     _explain_units(console, world)
     rows = study.summarise({rule.name: [run]})
     table = comparison_table(rows, best(run), width=console.width)

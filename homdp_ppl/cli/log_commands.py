@@ -84,6 +84,11 @@ def _policy(path: str, homdp: HOMDP) -> GraphPolicy:
     if policy.names is not None and tuple(map(tuple, policy.names)) != names:
         problem = Problem("policy", f"{path}, with other names", "a policy for this model")
         raise PolicyError(homdp.name, [problem])
+    steps = policy.card.horizon
+    if steps is not None and steps < homdp.horizon:
+        got, expected = f"{path}, for {steps} steps", f"a policy for {homdp.horizon} steps"
+        remedy = f"Save a policy for this horizon, or use --horizon {steps}."
+        raise PolicyError(homdp.name, [Problem("policy", got, expected, remedy)])
     return policy
 
 

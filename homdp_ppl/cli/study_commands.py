@@ -102,6 +102,8 @@ def report(options: argparse.Namespace, console: Console) -> int:
     _tables(directory, runs, console)
     if _missing(directory, runs, {}, console):
         say(console, _how_to_resume(directory.path))  # only the user may list user files
+        if user_files(directory.study):
+            say(console, "The study has user files: list them after DIR, or use --trust.")
     write_results(directory, runs)
     with busy("drawing report.html"):
         page = write_page(directory, runs)

@@ -121,7 +121,8 @@ class Choice:
     def _title(self) -> str:
         kind = "certified" if self.guarantee == "frequentist" else "posterior"
         chance = f"{100 * (1 - self.delta):.3g} %"
-        return f"Choice for {self.model!r} from {self.episodes:,} episodes ({kind}, {chance})"
+        noun = f"{self.episodes:,} episode{'s' * (self.episodes != 1)}"
+        return f"Choice for {self.model!r} from {noun} ({kind}, {chance})"
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{escape(word)}</th>" for word in ("policy", *HEADS))

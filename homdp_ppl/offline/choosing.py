@@ -238,17 +238,17 @@ def _by_posterior(asked: _Asked) -> Choice:
             estimate = behaviour_of(asked.homdp, asked.read.episodes)
             acting = estimate.graph()
             notes.append(f"the behaviour is estimated from {estimate.uses}")
-    level = asked.delta
+    level, tail = asked.delta, asked.delta / 2
     base, values = None, None
     if acting is not None:
         values = values_in(models, acting)
-        ends = (np.quantile(values, q) for q in (level, 1 - level))
+        ends = (np.quantile(values, q) for q in (tail, 1 - tail))
         name = "the behaviour" if isinstance(asked.baseline, str) else "the baseline"
         base = Base(name, Interval(*ends), acting)
     found = []
     for name, policy in policies.items():
         own = values_in(models, policy)
-        low, high = (float(np.quantile(own, q)) for q in (level, 1 - level))
+        low, high = (float(np.quantile(own, q)) for q in (tail, 1 - tail))
         gain = None if values is None else float(np.quantile(own - values, level))
         found.append(Candidate(name, policy.named(asked.homdp), low, high, gain))
     return _choice(asked, "Bayesian", found, base, left_out + notes)

@@ -23,11 +23,10 @@ TIED = 1e-9  # sums of flipped differences that agree up to this share of their 
 
 COVERS = (
     "An interval covers the expected difference in what the two rules lose over the episodes, in "
-    "this world and with this number of episodes, for 95% of the sets of seeds. Worlds are not "
-    "part of the statement, and each interval holds on its own, not all of them at once; for all "
-    "pairs of rules at once, use the p-values with Holm's correction. An outcome with "
-    "probability p is missing from all n seeds with probability (1 - p)^n; then the interval does "
-    "not reflect it."
+    "this world and with this number of episodes, for 95% of the sets of seeds. It says nothing "
+    "about other worlds. Each interval holds on its own; for all pairs of rules at once, use the "
+    "p-values with Holm's correction. With few seeds, rare outcomes may be missing: one of "
+    "probability p does not occur in any of n seeds with probability (1 - p)^n."
 )
 
 

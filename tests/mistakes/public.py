@@ -31,6 +31,8 @@ NOT_CALLED = {
     "BatchPolicy.act",
     "BatchPolicy.act_batch",
     "GraphPolicy.tree_flatten",
+    "Sparse.tree_flatten",
+    "Sparse.tree_unflatten",
     "GraphPolicy.tree_unflatten",
     "x64",
     "Learner.traced",

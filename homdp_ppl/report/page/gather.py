@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, get_args
 
@@ -80,9 +79,8 @@ def not_shown(error: HOMDPError) -> str:
 def _describe(world: World) -> Described:
     """The text above the declaration in its file, what is printed of it, and its code."""
     function = world.homdp.function
-    module = sys.modules.get(function.__module__)
-    texts = (inspect.getdoc(module), inspect.getdoc(function))
-    story = "\n\n".join(text for text in texts if text)
+    texts = (function.__globals__.get("__doc__"), function.__doc__)
+    story = "\n\n".join(inspect.cleandoc(text) for text in texts if text)
     try:
         source = inspect.cleandoc(inspect.getsource(function))
     except (OSError, TypeError):  # declared interactively

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -207,7 +208,8 @@ def _passage(passage: str) -> Html:
     """A paragraph, or a drawing whose lines are indented."""
     if passage.startswith(" "):
         return tag("pre", tag("code", text(passage)))
-    return paragraph(*passage.split())
+    words = re.sub(r"`([^`]+)`", r"<code>\1</code>", text(" ".join(passage.split())))
+    return tag("p", words)
 
 
 def certificate_section(shown: Shown) -> Html:

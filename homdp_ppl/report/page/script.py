@@ -7,7 +7,7 @@ SCRIPT = r"""
 "use strict";
 (function () {
   const NS = document.documentElement.namespaceURI.replace("1999/xhtml", "2000/svg");
-  const W = 700, H = 400, LEFT = 62, RIGHT = 12, TOP = 12, BOTTOM = 46;
+  const W = 700, H = 400, LEFT = 62, RIGHT = 28, TOP = 12, BOTTOM = 46;
   const make = (name, attributes, parent) => {
     const made = document.createElementNS(NS, name);
     for (const key in attributes) made.setAttribute(key, attributes[key]);

@@ -5,7 +5,7 @@ STYLE = """
 * { box-sizing: border-box; }
 body { margin: 0; background: #fff; color: #1c1c1c; line-height: 1.5;
   font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
-main { max-width: 60rem; margin: 0 auto; padding: 1rem 1rem 4rem; overflow-wrap: break-word; }
+main { max-width: 74rem; margin: 0 auto; padding: 1rem 1rem 4rem; overflow-wrap: break-word; }
 h1 { font-size: 1.8rem; line-height: 1.2; margin: 1rem 0 0.5rem; }
 h2 { font-size: 1.4rem; margin: 2.5rem 0 0.5rem; padding-top: 1rem; border-top: 2px solid #1c1c1c; }
 h3 { font-size: 1.1rem; margin: 2rem 0 0.25rem; }
