@@ -47,6 +47,13 @@ def test_evaluate(files, capsys):
     assert "http" not in html.replace("http://www.w3.org", "")
 
 
+def test_policies_for_fewer_steps_are_refused(files, capsys):
+    """The policy of the file has three steps."""
+    words = ["evaluate", "tiger:horizon=4", str(files / "log.csv"), *LOG]
+    assert main([*words, "--policy", str(files / "best.npz")]) == 2
+    assert "for 3 steps; expected a policy for 4 steps" in capsys.readouterr().err
+
+
 def test_choose_saves_a_better_policy(files, capsys):
     out, page = files / "chosen.npz", files / "choice.html"
     words = ["choose", "tiger:horizon=3", str(files / "log.csv"), *LOG]
