@@ -74,7 +74,8 @@ def rewards_in(homdp: HOMDP, episodes: Episodes) -> tuple[Array | None, str]:
     if cut:
         return (
             None,
-            f"{cut:,} of {len(episodes):,} episodes are truncated: their returns are unknown",
+            f"{cut:,} of {len(episodes):,} episodes are truncated: their returns are unknown "
+            "(declare terminal states if these episodes had ended)",
         )
     if homdp.rewards.law is None and not incomplete_problems(episodes):
         return rewards_of(homdp, episodes), ""
