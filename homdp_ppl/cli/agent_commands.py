@@ -111,7 +111,7 @@ def _text(action: str, answer: dict[str, Any]) -> str:
 
 
 def _listed(value: Any) -> str:
-    """A value of an answer, where nothing is also a word."""
+    """A value of an answer; nothing is a word, too."""
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value)) or "none"
-    return "none" if value is None else str(value)
+    return "not set" if value is None else str(value)
