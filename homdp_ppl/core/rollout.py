@@ -208,7 +208,7 @@ def play_tables(
 
     The noise of random actions, (episodes, H), is drawn from the keys unless it is given.
     """
-    if isinstance(policy, GraphPolicy):
+    if type(policy) is GraphPolicy:  # a subclass may have another act
         compiled = to_numpy(_play_many(keys, pomdp, policy, actions))
         parts = compiled.observations, compiled.actions, compiled.states
         return cut_at_end(Episodes(*parts), np.asarray(pomdp.terminal))

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from homdp_ppl import PolicyError, models, rollout
+from homdp_ppl import BlindPolicy, GraphPolicy, PolicyError, models, rollout
 from homdp_ppl.core import barrier
 from homdp_ppl.declare.world import World
 from homdp_ppl.gym import HOMDPEnv, environment, episodes_from
@@ -68,6 +68,62 @@ def test_calling_frames_contain_no_hidden_values(attack):
     spy = Spy(len(models.load("camera").spaces.actions) if attack is in_real_spaces else 3)
     attack(spy)
     assert spy.asked
+    assert not spy.found
+
+
+class BlindSpy(BlindPolicy):
+    """A spy that passes for a blind policy."""
+
+    found: set[str] = set()
+
+    def act(self, observations, actions):
+        """Search the frames, then return uniform probabilities."""
+        spy = Spy(self.table.shape[1])
+        chances = spy.act(observations, actions)
+        self.found.update(spy.found)
+        return chances
+
+
+class GraphSpy(GraphPolicy):
+    """A spy that passes for a graph."""
+
+    found: set[str] = set()
+
+    def act(self, observations, actions):
+        """Search the frames, then return uniform probabilities."""
+        return BlindSpy.act(self, observations, actions)
+
+    @property
+    def table(self):
+        """The action probabilities, as in blind policies."""
+        return self.probabilities
+
+
+def blind_spy(actions):
+    return BlindSpy(np.full((50, actions), 1 / actions))
+
+
+def graph_spy(actions):
+    return GraphSpy([0, 0], np.full((1, actions), 1 / actions), np.zeros((1, 1, 2), int))
+
+
+@pytest.mark.parametrize(
+    ("attack", "spy"),
+    [
+        (in_rollouts, blind_spy(3)),
+        (in_rollouts, graph_spy(3)),
+        (in_environments, blind_spy(3)),
+        (in_environments, graph_spy(3)),
+        (in_real_spaces, blind_spy(len(models.load("camera").spaces.actions))),
+    ],
+)
+def test_subclasses_of_graphs_and_blind_policies_are_custom_policies(attack, spy, monkeypatch):
+    asked = []
+    act = type(spy).act
+    monkeypatch.setattr(type(spy), "act", lambda *given: asked.append(1) or act(*given))
+    spy.found.clear()
+    attack(spy)
+    assert asked
     assert not spy.found
 
 
