@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple, TypeAlias
 
 import jax
@@ -98,6 +99,10 @@ def _problems(arrays: GraphArrays, names: Names | None) -> list[Problem]:
                 f"names of {Y} observations and {A} actions",
             )
         )
+    for part in names or ():
+        name, times = next(iter(Counter(part).most_common(1)), ("", 0))
+        if times > 1:
+            problems.append(Problem("names", f"{shown(name)} {times} times", "distinct names"))
     if successor.shape not in ((N, A, Y), (N, 1, Y)):
         problems.append(
             Problem("successor", f"shape {successor.shape}", f"shape {(N, A, Y)} or {(N, 1, Y)}")

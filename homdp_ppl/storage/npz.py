@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -19,6 +20,9 @@ from homdp_ppl.storage._system import open_named
 from homdp_ppl.storage.atomic import atomic_write, storage_errors
 
 COPIES = 4  # of an array while it is read and validated
+DIRECTORY = 2**16  # largest list of members in bytes; ZipFile creates an object for each of them
+END, LONG_END = b"PK\x05\x06", b"PK\x06\x07"  # the records at the end of an archive
+END_SIZE = 22 + 20 + 2**16  # bytes of both and a comment
 NUMBER, NAME = 8, 64  # bytes of an entry as a float64 or int64, and of an object for a string
 
 
@@ -49,8 +53,8 @@ def read_arrays(
 ) -> dict[str, Array]:
     """Read the arrays of a file.
 
-    Raises an error for files of another format, damaged files, pickled objects, and arrays that do
-    not fit in memory: a small file can unpack to many gigabytes.
+    Raises an error for files of another format, damaged files, pickled objects, very many arrays,
+    and arrays that do not fit in memory: a small file can unpack to many gigabytes.
 
     Parameters
     ----------
@@ -69,6 +73,7 @@ def read_arrays(
         raise PolicyError("load", [Problem("path", shown(path), "the name of a file")])
     parts: dict[str, Array] = {}
     with storage_errors(path, "a policy file that can be read"), open_named(path) as opened:
+        _refuse_long_directory(str(path), opened)
         try:  # NumPy and zipfile raise many different errors for damaged files
             with ZipFile(opened) as archive:
                 inside = {info.filename: info for info in archive.infolist()}
@@ -85,7 +90,7 @@ def read_arrays(
     missing = [name for name in names if name not in parts]
     if str(parts.get("format")) not in (form, *older):
         got = (
-            f"format {parts['format']}"
+            f"format {shown(str(parts['format']))}"
             if "format" in parts
             else "a file of another kind, or a damaged one"
         )
@@ -115,6 +120,22 @@ def names_in(path: str | Path, parts: Mapping[str, Array], name: str) -> tuple[s
         got = f"an array of type {found.dtype} and shape {found.shape}"
         raise PolicyError(str(path), [Problem(name, got, "a list of names")])
     return tuple(map(str, found))
+
+
+def _refuse_long_directory(path: str, opened: IO[bytes]) -> None:
+    """Raise PolicyError for an archive with a long list of members, before the list is read.
+
+    The record at the end of an archive states the size of the list. ``ZipFile`` looks for the
+    record in the same place.
+    """
+    opened.seek(max(0, opened.seek(0, os.SEEK_END) - END_SIZE))
+    tail = opened.read()
+    opened.seek(0)
+    places = [match.start() for match in re.finditer(END, tail)]
+    sizes = [int.from_bytes(tail[place + 12 : place + 16], "little") for place in places]
+    if LONG_END in tail or any(size > DIRECTORY for size in sizes):
+        got, expected = "an archive of very many arrays", "the arrays of a policy"
+        raise PolicyError(path, [Problem("file", got, expected)])
 
 
 def _require_room(path: str, size: int) -> None:

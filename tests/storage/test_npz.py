@@ -2,6 +2,7 @@
 
 import io
 import os
+import struct
 import sys
 import zipfile
 
@@ -94,6 +95,33 @@ def test_many_small_entries(path, monkeypatch, shape, dtype):
     with raises(PolicyError, "file") as caught:
         GraphPolicy.load(path)
     assert "GB" in caught.value.problems[0].got
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_a_long_list_of_members_is_not_read(path, monkeypatch, long):
+    """Every member would become an object: 23 MB of members grew the process by 180 MB."""
+    member = b"PK\x01\x02" + struct.pack("<6H3I5H2I", 20, 20, *[0] * 7, 1, *[0] * 6) + b"a"
+    number, size = (0xFFFF, 0xFFFFFFFF) if long else (5000, 5000 * len(member))
+    end = b"PK\x05\x06" + struct.pack("<4H2IH", 0, 0, number, number, size, 0, 0)
+    if long:  # the sizes are in further records
+        sizes = struct.pack("<Q2H2I4Q", 44, 45, 45, 0, 0, 5000, 5000, 5000 * len(member), 0)
+        place = struct.pack("<IQI", 0, 5000 * len(member), 1)
+        end = b"PK\x06\x06" + sizes + b"PK\x06\x07" + place + end
+    path.write_bytes(member * 5000 + end)
+    assert len(zipfile.ZipFile(path).infolist()) == 5000
+    monkeypatch.setattr("homdp_ppl.storage.npz.ZipFile", None)  # it is not called
+    with raises(PolicyError, "file") as caught:
+        GraphPolicy.load(path)
+    assert caught.value.problems[0].got == "an archive of very many arrays"
+
+
+def test_a_long_text_instead_of_the_format(path):
+    GraphPolicy([0, 0], [[1.0, 0.0]], [[[0, 0]]]).save(path)
+    with np.load(path) as file:
+        np.savez(path, **{**file, "format": np.array("[" * 100_000)})
+    with raises(PolicyError, "file") as caught:
+        GraphPolicy.load(path)
+    assert len(str(caught.value)) < 1000
 
 
 @pytest.mark.parametrize("names", [np.array("a"), np.arange(2), np.array([["a", "b"]])])
