@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from homdp_ppl.core.table_columns import Column, Levels
+from homdp_ppl.core.table_columns import Column, Levels, Numbering
 from homdp_ppl.errors import DataError, Problem, did_you_mean, shown
 
 ACCEPTED = (
@@ -43,10 +43,26 @@ def _arrow_names(table: Any) -> list[Any]:
 def _arrow_column(table: Any, name: str) -> Any:
     import pyarrow
 
-    column = table[name]
-    if pyarrow.types.is_dictionary(column.type):  # to_numpy() would lose missing values
-        column = column.cast(column.type.value_type)
+    column, types = table[name], pyarrow.types
+    if types.is_dictionary(column.type):  # to_numpy() would lose missing values
+        kind = column.type.value_type
+        if types.is_string(kind) or types.is_large_string(kind):
+            return _arrow_levels(column)
+        column = column.cast(kind)
     return column.to_numpy(zero_copy_only=False)
+
+
+def _arrow_levels(column: Any) -> Levels:
+    """A dictionary of texts; every text is in memory once, however many rows it has."""
+    numbering, places = Numbering(), [np.zeros(0, dtype=np.int64)]
+    for chunk in getattr(column, "chunks", [column]):
+        number = np.array([numbering[text] for text in [*chunk.dictionary.to_pylist(), None]])
+        indices = chunk.indices.cast("int64").fill_null(-1)  # the last number, that of None
+        places.append(number[indices.to_numpy(zero_copy_only=False)])
+    texts = list(numbering)
+    used, first, codes = np.unique(np.concatenate(places), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return Levels(np.argsort(order)[codes.reshape(-1)], [texts[k] for k in used[order]])
 
 
 LIBRARIES: dict[str, Library] = {

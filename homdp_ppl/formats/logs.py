@@ -30,6 +30,7 @@ from homdp_ppl.storage._system import open_named
 TEXT, PARQUET = (".csv", ".tsv", ".txt"), (".parquet", ".pq")
 DELIMITERS = ",;\t|"
 BLANKS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")  # missing values in text files
+PER_CELL = 100  # bytes of memory per value of a parquet file, which may be smaller than one bit
 PER_BYTE = 4  # bytes of memory per byte of a text file: a code per value, and distinct values
 BLOCK = 4096  # rows that are read at a time, fewer if they are wide
 WIDEST = 10_000  # columns
@@ -198,19 +199,22 @@ def _narrow(lines: Iterable[str], delimiter: str, most: int) -> Iterator[str]:
 def _parquet(file: Path, wanted: Iterable[str]) -> Any:
     """The wanted columns of a parquet file as a pyarrow Table."""
     try:
-        from pyarrow import ArrowException, parquet
+        from pyarrow import ArrowException, parquet, types
     except ImportError:
         remedy = "Install it: pip install pyarrow. Or save the table as CSV."
         problem = Problem("path", "a parquet file, without pyarrow", "pyarrow", remedy)
         raise DataError("read_log", [problem]) from None
     try:
         with parquet.ParquetFile(file) as opened:
-            names = opened.schema_arrow.names
-            columns = [name for name in names if name in set(wanted)]
-            groups = (opened.metadata.row_group(k) for k in range(opened.num_row_groups))
+            schema, metadata = opened.schema_arrow, opened.metadata
+            columns = [name for name in schema.names if name in set(wanted)]
+            groups = (metadata.row_group(k) for k in range(opened.num_row_groups))
             size = sum(group.total_byte_size for group in groups)
-            got = f"{opened.metadata.num_rows:,} rows"
-            require_memory(DataError, file.name, "path", got, 4 * size, "Split the file.")
+        rows = metadata.num_rows
+        needed = 4 * size + PER_CELL * rows * len(columns)
+        require_memory(DataError, file.name, "path", f"{rows:,} rows", needed, "Split the file.")
+        texts = [name for name in columns if types.is_string(schema.field(name).type)]
+        with parquet.ParquetFile(file, read_dictionary=texts) as opened:
             return opened.read(columns or None)
     except (ArrowException, OSError) as error:
         got = f"a file that pyarrow cannot read ({shown(str(error), 80)})"

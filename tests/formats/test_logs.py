@@ -6,12 +6,14 @@ import os
 import random
 import sys
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet
 import pytest
 
 from homdp_ppl import DataError, Episodes, HOMDPError, Spaces
 from homdp_ppl.formats import read_log
+from tests.children import attacked
 from tests.raising import raises
 from tests.tables import COLUMNS, SPACES, alike, as_table, rows_of, some_episodes
 
@@ -121,6 +123,70 @@ def test_large_files_are_refused_before_they_are_read(tmp_path, monkeypatch):
     for name in ("log.csv", "log.parquet"):
         with raises(DataError, "path"):
             read_log(tmp_path / name, LAMP)
+
+
+def of_one_text(path, text, rows):
+    """A parquet file whose columns contain one text in every row; it is stored once."""
+    column = pyarrow.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), [text])
+    names = ("episode", "observation", "action", "state")
+    steps = pyarrow.array(np.zeros(rows, dtype=np.int8))
+    pyarrow.parquet.write_table(
+        pyarrow.table({**dict.fromkeys(names, column), "step": steps}), path, store_schema=False
+    )
+    return path
+
+
+def test_a_long_text_in_every_row_is_in_memory_once(tmp_path):
+    """The texts of these 20,000 rows would take 8 GB."""
+    path = of_one_text(tmp_path / "log.parquet", "x" * 100_000, 20_000)
+    assert path.stat().st_size < 100_000
+    attack = {"read": f"read_log({str(path)!r}, LAMP)"}
+    code = (
+        "from homdp_ppl import Spaces; from homdp_ppl.formats import read_log; "
+        "LAMP = Spaces(('off', 'on'), ('dark', 'light'), ('wait', 'press'), horizon=2)"
+    )
+    error, _, grown = attacked(code, attack)["read"]
+    assert error == "DataError"
+    assert grown < 300_000_000
+
+
+def test_many_rows_in_a_small_parquet_file_are_refused(tmp_path):
+    path = of_one_text(tmp_path / "log.parquet", "p", 10_000_000)
+    assert path.stat().st_size < 1_000_000
+    with raises(DataError, "path") as caught:
+        read_log(path, LAMP)
+    assert caught.value.problems[0].got.startswith("10,000,000 rows")
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_dictionaries_of_arrow_tables(batch):
+    """Missing values, values that no row has, and chunks with other dictionaries."""
+
+    def column(values, codes):
+        return pyarrow.DictionaryArray.from_arrays(pyarrow.array(codes, "int8"), values)
+
+    first = {
+        "episode": column(["p"], [0, 0, 0]),
+        "step": pyarrow.array([1, 2, 3]),
+        "observation": column(["unused", "dark", "light"], [1, 2, None]),
+        "action": column(["wait", "press", None], [1, 0, 2]),
+        "state": column(["on", "off"], [1, None, 0]),
+    }
+    second = {
+        "episode": column(["unused", "q"], [1]),
+        "step": pyarrow.array([1]),
+        "observation": column(["dark"], [0]),
+        "action": column(["wait"], [0]),
+        "state": column(["off"], [None]),
+    }
+    parts = [pyarrow.record_batch(part) for part in (first, second)]
+    table = pyarrow.Table.from_batches(parts)
+    if batch:
+        wanted = Episodes([[0, 1]], [[1, 0]], [[0, None, 1]], ids=["p"])
+        assert alike(Episodes.from_frame(parts[0], LAMP), wanted)
+        assert alike(Episodes.from_frame(table.slice(0, 3), LAMP), wanted)
+    else:
+        assert alike(Episodes.from_frame(table, LAMP), expected())
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.parquet"])
