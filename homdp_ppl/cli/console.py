@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
 from homdp_ppl.storage._system import printable
 
@@ -15,8 +17,13 @@ PAGE = 140  # columns if the output is not a terminal
 class PipeConsole(Console):
     """A console that raises BrokenPipeError when the reader closes the pipe.
 
-    By default, rich exits with the code of a failure.
+    By default, rich exits with the code of a failure. Names from a file may contain characters
+    that control a terminal; they are printed as escapes.
     """
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Format a text, such as a cell of a table."""
+        return super().render_str(printable(text), **options)
 
     def on_broken_pipe(self) -> None:
         """Raise BrokenPipeError, which the command treats as success."""

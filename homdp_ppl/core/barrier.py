@@ -26,8 +26,8 @@ def separated(policy: Policy) -> Iterator[Policy]:
 
     The calling frames of ``act`` then belong to this module and contain only the history: no
     state, no random numbers, no world. Graphs are plain data without code, so they are called
-    directly; their subclasses are not. Code that searches the whole process (``gc``, ``sys._current_frames``) can still find
-    the state; this cannot be prevented within one process.
+    directly; their subclasses are not. Code that searches the whole process (``gc``,
+    ``sys._current_frames``) can still find the state; this cannot be prevented within one process.
     """
     if type(policy) in (GraphPolicy, BlindPolicy):
         yield policy

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import sys
 from pathlib import Path
 from typing import BinaryIO
 
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tabs and line ends
 BINARY = getattr(os, "O_BINARY", 0)  # without it, Windows opens files in text mode
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 PLAIN = NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | BINARY
@@ -65,14 +67,15 @@ def write_plain(path: str | Path, content: bytes) -> None:
 
 
 def printable(text: str) -> str:
-    r"""Escape characters that cannot be encoded as UTF-8.
+    r"""Escape characters that cannot be encoded as UTF-8, and those that control a terminal.
 
     Examples
     --------
-    >>> print(printable(os.fsdecode(b"caf\xe9")))
-    caf\udce9
+    >>> print(printable(os.fsdecode(b"caf\xe9")), printable("\x1b[2J"))
+    caf\udce9 \x1b[2J
     """
-    return text.encode("utf-8", "backslashreplace").decode()
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return CONTROL.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
 
 
 def try_lock(handle: int) -> bool:

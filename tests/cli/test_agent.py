@@ -78,8 +78,11 @@ def test_output_for_people(call, place, capsys):
     assert main(["agent", "begin", "clinic", "--id", "one"]) == 0
     assert main(["agent", "act", "clinic", "one", "growl left"]) == 0
     assert capsys.readouterr().out.splitlines() == ["one", "listen"]
+    assert main(["agent", "begin", "clinic", "--id", "\x1b[2Jtwo"]) == 0
     assert main(["agent", "status", "clinic"]) == 0
-    assert "open: one" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert r"open: one, \x1b[2Jtwo" in out
+    assert "\x1b" not in out
 
 
 def test_errors_are_objects_with_the_usual_codes(call, capsys):

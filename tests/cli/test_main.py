@@ -23,7 +23,7 @@ def mine():
     return Kernels([1.0, 0.0], lambda x, a: dist.Bernoulli(p), lambda x: dist.Delta(x))
 
 fixed = mine.at(p=0.25)
-names = {"states": ("[/]", "[red]hot[/red]"), "observations": 2, "actions": 1}
+names = {"states": ("[/]", "[red]hot[/red]\\x1b[2J"), "observations": 2, "actions": 1}
 marked = homdp(**names, horizon=2, reward=[[0.0], [1.0]])(mine.function).at(p=0.5)
 
 def default():
@@ -72,6 +72,7 @@ def test_a_model_from_a_file(capsys, file):
     assert main(["play", f"{file}:marked", "--episodes", "9"]) == 0  # names are not markup
     assert main(["models", f"{file}:marked"]) == 0
     out = capsys.readouterr().out
+    assert "\x1b" not in out  # and do not control the terminal
     assert out.count("[red]hot[/red]") > 1
     assert out.count("[/]") > 1
     assert main(["play", f"{file}:mine"]) == 0  # parameters drawn from the prior

@@ -3,6 +3,7 @@
 import gc
 import sys
 from threading import active_count
+from typing import ClassVar
 
 import jax
 import numpy as np
@@ -74,7 +75,7 @@ def test_calling_frames_contain_no_hidden_values(attack):
 class BlindSpy(BlindPolicy):
     """A spy that passes for a blind policy."""
 
-    found: set[str] = set()
+    found: ClassVar[set[str]] = set()
 
     def act(self, observations, actions):
         """Search the frames, then return uniform probabilities."""
@@ -87,7 +88,7 @@ class BlindSpy(BlindPolicy):
 class GraphSpy(GraphPolicy):
     """A spy that passes for a graph."""
 
-    found: set[str] = set()
+    found: ClassVar[set[str]] = set()
 
     def act(self, observations, actions):
         """Search the frames, then return uniform probabilities."""
