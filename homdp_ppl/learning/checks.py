@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, cast
 
+import jax
 import numpy as np
 
 from homdp_ppl.core.arguments import (
@@ -128,6 +129,9 @@ def _certificate_problems(request: Request) -> list[Problem]:
     """Problems with ``stop_when``."""
     if request.stop_when is None:
         return []
+    if isinstance(request.stop_when, jax.core.Tracer):
+        remedy = "Call learn outside of jit, vmap and grad."
+        return [Problem("stop_when", "a traced JAX value", "a number", remedy)]
     problems = scalar_problems(stop_when=request.stop_when)
     problems = problems or number_problems(stop_when=request.stop_when)
     if not problems and isinstance(request.world, World) and not request.world.spaces.finite:

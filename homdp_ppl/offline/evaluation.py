@@ -144,7 +144,8 @@ class Evaluation:
 
     @property
     def _title(self) -> str:
-        return f"Value of a policy in {self.model!r}, from {self.episodes:,} episodes"
+        plural = "s" * (self.episodes != 1)
+        return f"Value of a policy in {self.model!r}, from {self.episodes:,} episode{plural}"
 
     def _repr_html_(self) -> str:
         cells = "".join(

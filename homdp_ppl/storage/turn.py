@@ -16,7 +16,7 @@ SHORTEST, LONGEST = 0.0002, 0.02  # seconds between two attempts
 
 
 class Turn:
-    """Wait for one's turn and keep it inside a ``with`` block.
+    """Wait for the turn and keep it inside a ``with`` block.
 
     The lock is one of the operating system on an empty file, which is never removed. The kernel
     releases it when the process ends for any reason. Unlike a

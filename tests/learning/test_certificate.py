@@ -154,6 +154,8 @@ def test_what_is_refused():
         learn(continuous, explorers.posterior_sampling(), particle_tree(), 3, stop_when=0.1)
     with raises(ParameterError, "stop_when"):
         learn(TIGER, explorers.greedy(), TREE, 3, stop_when=-1.0)
+    with raises(ParameterError, "stop_when"):
+        jax.jit(lambda gap: learn(TIGER, explorers.greedy(), TREE, 3, stop_when=gap))(0.1)
     run = learn(TIGER, explorers.greedy(), TREE, 3, compiled=False)
     with raises(SpacesError, "counts of states and observations"):
         replace(run, task=replace(run.task, world=continuous)).certificate  # noqa: B018
