@@ -124,6 +124,15 @@ def test_names_that_are_not_a_sequence_raise(observations):
         policy.act(observations, [])
 
 
+@pytest.mark.parametrize("part", [0, 1])
+def test_repeated_names_raise(part):
+    """A name must determine its index."""
+    names = [("dark", "light"), ("wait", "press")]
+    names[part] = ("same", "same")
+    with raises(PolicyError, "names"):
+        GraphPolicy([0, 0], [[1.0, 0.0]], [[[0, 0]]], names=tuple(names))
+
+
 def test_policies_pass_through_jax():
     policy = random_policy(SPACES, 0)
     leaves, tree = jax.tree.flatten(policy)
