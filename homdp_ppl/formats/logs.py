@@ -213,8 +213,9 @@ def _parquet(file: Path, wanted: Iterable[str]) -> Any:
         rows = metadata.num_rows
         needed = 4 * size + PER_CELL * rows * len(columns)
         require_memory(DataError, file.name, "path", f"{rows:,} rows", needed, "Split the file.")
-        texts = [name for name in columns if types.is_string(schema.field(name).type)]
-        with parquet.ParquetFile(file, read_dictionary=texts) as opened:
+        kinds = zip(schema.names, schema.types, strict=True)
+        texts = {n for n, t in kinds if types.is_string(t) or types.is_large_string(t)}
+        with parquet.ParquetFile(file, read_dictionary=sorted(texts & set(columns))) as opened:
             return opened.read(columns or None)
     except (ArrowException, OSError) as error:
         got = f"a file that pyarrow cannot read ({shown(str(error), 80)})"
