@@ -147,8 +147,8 @@ def _bounds(world: World) -> str:
     try:
         require_covered(world, "theory.report", start=True)
     except HOMDPError as error:
-        got = "; ".join(f"{problem.where}: {problem.got}" for problem in error.problems)
-        return f"The paper has no bounds for this model. It has no statement about {got}."
+        found = "; ".join(f"{problem.where}: {problem.got}" for problem in error.problems)
+        return f"The paper has no bounds for this model ({found})."
     return ""
 
 
