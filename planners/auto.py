@@ -27,6 +27,9 @@ from homdp_ppl.planners.history_tree import history_tree
 
 DENSE = 1_000_000  # entries of transitions: larger sparse tables are not made dense
 SMALL_TREE = 200_000  # histories: a tree of this size is solved in well under a second
+# histories, if actions are restricted: a tree of this size takes some seconds, but the search takes
+# longer, since its first bounds allow all actions
+RESTRICTED_TREE = 300_000
 # multiplications of the first turn of the search, a few milliseconds, and the factors of work from
 # one turn to the next, and of exact vectors to the search
 FEW_STATES = 3  # with so few states, exact vectors begin
@@ -99,7 +102,7 @@ class Auto:
     def _restricted(self, model: POMDP, allowed: Allowed) -> Plan:
         """Plan with restricted actions, which only two planners support."""
         try:
-            plan = history_tree(SMALL_TREE)(model, allowed=allowed)
+            plan = history_tree(RESTRICTED_TREE)(model, allowed=allowed)
         except PlanningError as error:
             if error.problems[0].where != size_place(model.horizon):
                 raise

@@ -128,9 +128,10 @@ class Episode:
             name: None if part is None else _numbers(name, part, problems)
             for name, part in (("rewards", rewards), ("labels", labels))
         }
+        early = isinstance(ended, str) and ended in ("terminal", "truncated")
         problems = problems or [
             *(
-                shape_problems(arrays, spaces, "")
+                shape_problems(arrays, spaces, "", early)
                 or length_problems(len(done), ended, spaces.horizon, "")
             ),
             *_record_problems(recorded, len(done)),
@@ -140,8 +141,13 @@ class Episode:
         return cls(Trajectory(seen, done), hidden, **recorded, id=id, ended=ended)
 
 
-def shape_problems(arrays: dict[str, Values], spaces: Spaces, at: str) -> list[Problem]:
-    """Report wrong shapes of one episode: L observations, L actions and L + 1 states."""
+def shape_problems(
+    arrays: dict[str, Values], spaces: Spaces, at: str, short: bool = False
+) -> list[Problem]:
+    """Report wrong shapes of one episode: L observations, L actions and L + 1 states.
+
+    ``short`` says that the episode ended early. Otherwise the error asks for H actions.
+    """
     steps = len(arrays["actions"]) if arrays["actions"].ndim == 1 else -1
     shapes = {
         "observations": (steps, *shape_of(spaces.observations)),
@@ -150,7 +156,7 @@ def shape_problems(arrays: dict[str, Values], spaces: Spaces, at: str) -> list[P
     }
     if all(arrays[name].shape == shape for name, shape in shapes.items()):
         return []
-    H = spaces.horizon
+    H = steps if short and steps >= 0 else spaces.horizon
     got = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
     full = ((H, *shapes["observations"][1:]), (H,), (H + 1, *shapes["states"][1:]))
     expected = (
@@ -158,6 +164,8 @@ def shape_problems(arrays: dict[str, Values], spaces: Spaces, at: str) -> list[P
         f"shapes {', '.join(map(str, full))}"
     )
     remedy = "For many episodes, use Episodes(observations, actions, states)." * (steps < 0)
+    if steps > 0 and arrays["states"].shape[:1] == (steps,):
+        remedy = "Add the state after the last action, or None if it was not revealed."
     return [Problem("episode", got, expected, remedy, at)]
 
 

@@ -107,6 +107,10 @@ def read_table(
     pairs = columns.listed(spaces)
     optional = [a for a in OPTIONAL if getattr(columns, a) == a]
     problems = missing_columns(table, pairs, optional)
+    if isinstance(spaces.observations, Sensors) and columns.observation == "observation":
+        each = ", ".join(f'"{sensor}": "{sensor}"' for sensor in spaces.observations.sensors)
+        remedy = f"Name one column per sensor, observation={{{each}}}, or one of joint names."
+        problems = [p._replace(remedy=remedy) if p.where == "observation" else p for p in problems]
     if problems:
         raise DataError(report.subject, problems)
     data = {pair: table.column(pair[1]) for pair in pairs if pair[1] in table.names}

@@ -78,6 +78,9 @@ def _categorical(where: str, table: Any, point: tuple[Array, ...], domain: Space
         if where == "initial"
         else "a function that returns a NumPyro distribution"
     )
+    if is_function(table):
+        remedy = "Write initial=dist.Normal(...), without lambda: nothing comes before it."
+        raise KernelError(Problem(where, "a function", expected, remedy))
     if isinstance(domain.states, Real):
         remedy = f"Tables need finitely many states, but these are in {domain.states}."
         raise KernelError(Problem(where, type(table).__name__, expected, remedy))

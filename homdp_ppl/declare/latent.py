@@ -24,7 +24,7 @@ def states_on_line(world: World) -> tuple[str, ...]:
     if not isinstance(world, World) or world.spaces.finite:
         remedy = (
             "Fix the parameters of a declaration with .at(...). For a finite world, "
-            "call planner(world.pomdp)."
+            "use planners.auto()(world.pomdp)."
         )
         problem = Problem(
             "world",

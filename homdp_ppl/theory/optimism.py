@@ -28,7 +28,7 @@ from homdp_ppl.declare.model import World
 from homdp_ppl.errors import DataError, ParameterError, Problem
 from homdp_ppl.evaluation.exact import policy_value
 from homdp_ppl.precision import Array
-from homdp_ppl.theory._tables import require_single_tables
+from homdp_ppl.theory._tables import require_covered
 
 
 class Optimism(NamedTuple):
@@ -101,7 +101,8 @@ def hop_b_optimism(
         pi*, as an exact planner returns it for the true model.
     world
         The true world. Raises :class:`ParameterError` if its transitions or emissions depend on the
-        step or the previous action: the lemma is not known for such models.
+        step or the previous action, or if its rewards have to be learned: the lemma is not known
+        for such models.
     counts
         The data before the round.
     episodes
@@ -120,7 +121,7 @@ def hop_b_optimism(
     ... )  # at the last step the bonus is H eps(x), since the transitions are known
     (0.0, 0.432)
     """
-    require_single_tables(world, "hop_b_optimism")
+    require_covered(world, "hop_b_optimism")
     H = world.spaces.horizon
     scaled = float(delta), float(scale)  # JAX numbers would make arrays of JAX
     radii = hop_b_radii(world.homdp, counts, episodes, *scaled, known)
@@ -175,7 +176,7 @@ def hop_b_class_optimism(
     ... )  # eps(x) = 2: the optimistic reward is 3, at most 9 is possible
     (0.0, 2.0, 0.333)
     """
-    require_single_tables(world, "hop_b_class_optimism")
+    require_covered(world, "hop_b_class_optimism")
     H = world.spaces.horizon
     tables = _checked_class(world, emissions)
     scaled = float(delta), float(scale)  # JAX numbers would make arrays of JAX

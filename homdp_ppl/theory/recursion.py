@@ -19,7 +19,7 @@ from homdp_ppl.declare.model import World
 from homdp_ppl.evaluation.exact import occupancy, policy_value
 from homdp_ppl.evaluation.lemma import simulation_lemma
 from homdp_ppl.precision import Array
-from homdp_ppl.theory._tables import require_single_tables
+from homdp_ppl.theory._tables import require_covered
 from homdp_ppl.theory.regret import C
 
 
@@ -128,7 +128,7 @@ def alpha_recursion(
     >>> all(step.left <= step.right for step in steps)
     True
     """
-    require_single_tables(world, "alpha_recursion")
+    require_covered(world, "alpha_recursion")
     H, truth = world.spaces.horizon, world.pomdp
     c = max(1.0, H / 2) if c is None else float(c)
     radii = hop_b_radii(world.homdp, counts, episodes, float(delta), 1.0, False)

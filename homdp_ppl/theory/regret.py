@@ -4,11 +4,12 @@ proofs.
 Compare them with the trivial bound: rewards are in [0, 1], so the regret is at most H per policy.
 For other rewards, multiply the bounds by the range of one reward.
 The paper treats every row of T and O as unknown; the known rows of a declaration do not matter. It
-treats stationary tables, emissions that do not depend on the previous action, and a known initial
-distribution. For other declarations no regret bound is stated in the paper. They can be encoded in
-the state: with the last action in the state, pass (A + 1) X as the number of states, which is also
-the number of emission rows; with the step in the state, H X; with an unknown start, X + 1 states
-and a horizon of H + 1. The bounds hold for the encoded model and the rule that learns it.
+treats stationary tables, emissions that do not depend on the previous action, a known initial
+distribution and known rewards. For other declarations no regret bound is stated in the paper. They
+can be encoded in the state: with the last action in the state, pass (A + 1) X as the number of
+states, which is also the number of emission rows; with the step in the state, H X; with an unknown
+start, X + 1 states and a horizon of H + 1. The bounds hold for the encoded model and the rule that
+learns it. No bound is known for rewards that have to be learned.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from homdp_ppl.core.spaces import HasTables
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError
 from homdp_ppl.theory._ranges import ACCURACY, PROBABILITY
-from homdp_ppl.theory._tables import require_single_tables
+from homdp_ppl.theory._tables import require_covered
 from homdp_ppl.theory.counting import reciprocal_pigeonhole, root_pigeonhole
 from homdp_ppl.theory.lower import LARGEST, lower_bound, unavoidable_gap
 from homdp_ppl.theory.regret import hop_b_bound, hop_b_class_bound, hop_v_bound
@@ -73,7 +73,8 @@ def report(
     model
         Anything with sizes: a declaration, a world, a POMDP or spaces. Raises
         :class:`ParameterError` for transitions or emissions that depend on the step or on the
-        previous action: the paper has no bounds for them.
+        previous action, and for a declaration in which the start or the rewards have to be
+        learned: the paper has no bounds for them.
     episodes
         K.
     delta
@@ -93,7 +94,7 @@ def report(
     regret of HOP-B, emission class: 3.13e+06, trivially 4e+03; from 9.87e+08
     """
     X, Y, A, H = spaces_of(model, "theory.report").sizes
-    require_single_tables(model, "theory.report")
+    require_covered(model, "theory.report", start=True)
     unit = _scale_of(model) if scale is None else scale
     ranges = {"delta": (delta, PROBABILITY), "scale": (unit, ACCURACY)}
     if accuracy is not None:

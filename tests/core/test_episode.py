@@ -99,6 +99,19 @@ def test_episodes_that_end_early_have_a_reason():
     assert Episode.of([0, 1], [1, 0], [0, 1, 1], LAMP, ended="terminal").ended == "terminal"
 
 
+def test_an_early_end_needs_the_state_after_the_last_action():
+    """The error asks for one state more, not for the steps up to the horizon."""
+    for ended in ("terminal", "truncated"):
+        with raises(DataError, "episode") as caught:
+            Episode.of([0], [0], [0], LAMP, ended=ended)
+        (problem,) = caught.value.problems
+        assert "shapes (1,), (1,), (2,)" in problem.expected
+        assert "state after the last action" in problem.remedy
+    with raises(DataError, "episode") as caught:
+        Episode.of([0], [0], [0], LAMP)
+    assert "shapes (2,), (2,), (3,)" in caught.value.problems[0].expected
+
+
 def test_episodes_pass_through_compiled_functions():
     """Other ids do not trigger compilation; the reason for the end is kept."""
     compiled = 0

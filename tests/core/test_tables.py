@@ -292,6 +292,10 @@ def test_columns_are_checked():
         Episodes.from_frame(lamp(), SPACES["sensors"], observation=["a"])
     with raises(DataError, "state"):
         Episodes.from_frame(lamp(), SPACES["vectors"], state=["a", "b", "c"])
+    with raises(DataError, "observation") as caught:  # the remedy has all sensors
+        Episodes.from_frame({"ear": ["off"], "action": ["wait"]}, SPACES["sensors"], step=None)
+    (remedy,) = (p.remedy for p in caught.value.problems if p.where == "observation")
+    assert all(f'"{sensor}"' in remedy for sensor in SPACES["sensors"].observations.sensors)
 
 
 def test_part_of_an_observation_is_reported():

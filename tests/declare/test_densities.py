@@ -201,6 +201,7 @@ def declared(**changes):
         ({"states": 3}, "a distribution with finite support"),
         ({"transition": lambda x, b, c: dist.Normal(x, 1.0)}, "a function of (x, a)"),
         ({"emission": lambda x, a: dist.Normal(x, 1.0)}, "Add first_emission=lambda x: ..."),
+        ({"initial": lambda: dist.Normal(0.0, 1.0)}, "without lambda"),
         ({"transition": np.eye(2)}, "Tables need finitely many states, but these are in R"),
         ({"reward": lambda state: 0.5}, "a function of (x, a)"),
         (

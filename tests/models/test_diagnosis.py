@@ -122,6 +122,14 @@ def test_more_tests_have_a_certified_gap():
     assert searched.value <= -optimum(small) + 1e-9 <= searched.upper + 2e-9
 
 
+@pytest.mark.slow
+def test_three_of_thirty_tests_are_planned_exactly_by_default():
+    world = made(30, 4)
+    plan = planned(world, auto())
+    assert plan.planner.startswith("history_tree")
+    assert plan.value == pytest.approx(-optimum(world), abs=1e-9)
+
+
 def test_policies_repeat_no_test():
     world = made(6, 5)
     plan = planned(world, auto())

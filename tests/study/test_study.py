@@ -39,6 +39,21 @@ fixed = mine.at(p=0.25)
 """
 
 
+ENDING = """
+import jax.numpy as jnp, numpyro, numpyro.distributions as dist
+from homdp_ppl import Kernels, homdp
+
+@homdp(states=("on", "off"), observations=2, actions=2, horizon=3, terminal=("off",),
+       reward=[[1.0, 0.3], [0.0, 0.0]])
+def lamp():
+    p = numpyro.sample("p", dist.Beta(2, 2))
+    on = jnp.array([[1 - p, p], [1.0, 0.0]])
+    return Kernels([1.0, 0.0], jnp.stack([on, on]), [[0.5, 0.5], [0.5, 0.5]])
+
+fixed = lamp.at(p=0.5)
+"""
+
+
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
     return study.compare(
@@ -64,6 +79,26 @@ def test_runs_equal_those_of_learn(done):
         ("tiger:horizon=2", "declared", "posterior_sampling"),
         ("tiger:horizon=2", "flat", "posterior_sampling"),
     ]
+
+
+@pytest.mark.slow
+def test_episodes_that_end_early(tmp_path, monkeypatch):
+    """A study of a model with terminal states stores the run of learn, and can be resumed."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ending.py").write_text(ENDING)
+    source = "ending.py:fixed"
+    asked = {"priors": ("declared",), "workers": 1, "out": tmp_path / "study"}
+    made = study.compare(source, ["greedy"], episodes=8, seeds=1, **asked)
+    (run,) = made.runs[source, "declared", "greedy"]
+    world = find_world(source)
+    rule = find_rule("greedy", world)
+    expected = learn(world, rule, find_planner("auto", world), 8, compiled=False)
+    ends = world.spaces.ends[expected.record.states]
+    assert ends[:, :-1].any()
+    assert (ends[:, 1:] >= ends[:, :-1]).all()
+    np.testing.assert_array_equal(run.record.states, expected.record.states)
+    np.testing.assert_allclose(run.values, expected.values, rtol=0, atol=1e-9)
+    assert study.resume(made.directory.path, trust=True).complete
 
 
 def test_results_have_labelled_axes(done):

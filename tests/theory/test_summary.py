@@ -12,6 +12,8 @@ from homdp_ppl.evaluation.lemma import simulation_lemma
 from homdp_ppl.planners import history_tree
 from tests.encodings import encoded, ending_pomdp, world_of
 from tests.raising import raises
+from tests.random_rewards import CHANCES, native
+from tests.richer import richer
 from tests.worlds import random_policy, world
 
 
@@ -125,6 +127,28 @@ def test_statements_that_are_not_known_raise(kinds, where):
     assert theory.report(covered, 100) == theory.report(covered.spaces, 100)
     encoding = theory.report(encoded(pomdp), 100)
     assert encoding[0].value > theory.report(pomdp.spaces, 100)[0].value
+
+
+def test_what_has_to_be_learned_is_known_in_the_paper():
+    """An unknown start has no regret bound; unknown rewards have neither bound nor lemma."""
+    start, paid = richer("start"), native().at(p=CHANCES, accuracy=0.8)
+    for model in (start, start.homdp):
+        with raises(ParameterError, "initial"):
+            theory.report(model, 100)
+    with raises(ParameterError, "reward"):
+        theory.report(paid, 100)
+    policy = uniform_policy(paid)
+    with raises(ParameterError, "reward"):
+        theory.hop_b_optimism(policy, paid, Counts.zero(paid), 100)
+    assert theory.report(start.spaces, 100) == theory.report(start.pomdp, 100)
+    alphas = theory.hop_b_optimism(uniform_policy(start), start, Counts.zero(start), 100)
+    assert alphas.slack >= 0  # the lemma is about alpha-vectors, which have no start
+
+
+def test_remedies_name_the_number_of_emission_rows():
+    with raises(ParameterError, "emission") as caught:
+        theory.report(richer("answers"), 100)
+    assert "= 6 states" in caught.value.problems[0].remedy
 
 
 @pytest.mark.parametrize("kinds", ["t", "a", "toy", ""])

@@ -55,6 +55,7 @@ class Exhibit(NamedTuple):
     tree: nx.DiGraph | str  # the first decisions of the last policy
     forest: list[Entry] | str  # the final posterior of every unknown number
     radii: xr.Dataset | str  # confidence radii and visits
+    bounds: str  # why the bounds of the paper do not apply; empty if they do
 
     @classmethod
     def without(cls, reason: str) -> Exhibit:
@@ -86,6 +87,7 @@ def read_exhibit(directory: StudyDirectory, runs: Runs, model: str) -> Exhibit |
             _or_text(content["tree"], _to_tree),
             _or_text(content["forest"], _to_entries),
             _or_text(content["radii"], _to_radii),
+            _text(content["bounds"]),
         )
     except (StorageError, ValueError, TypeError, KeyError, IndexError):
         return None  # damaged or of another version: it will be computed again
@@ -101,7 +103,7 @@ def write_exhibit(directory: StudyDirectory, runs: Runs, model: str, exhibit: Ex
     exhibit
         The data to record.
     """
-    described, certificates, tree, forest, radii = exhibit
+    described, certificates, tree, forest, radii, bounds = exhibit
     content = {
         "model": described if isinstance(described, str) else list(described),
         "certificates": (
@@ -110,6 +112,7 @@ def write_exhibit(directory: StudyDirectory, runs: Runs, model: str, exhibit: Ex
         "tree": tree if isinstance(tree, str) else _of_tree(tree),
         "forest": forest if isinstance(forest, str) else [_of_entry(entry) for entry in forest],
         "radii": radii if isinstance(radii, str) else _of_radii(radii),
+        "bounds": bounds,
     }
     place = _place(directory, model)
     if place.parent.is_dir():  # otherwise the model has no journals

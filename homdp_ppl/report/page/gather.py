@@ -27,10 +27,12 @@ from homdp_ppl.report.page.tables import DELTA
 from homdp_ppl.report.radii import Part, follow_radii
 from homdp_ppl.study.specification import Study, Unit
 from homdp_ppl.study.units import begin
+from homdp_ppl.theory._tables import require_covered
 
 LEAVES = 12  # leaves of a tree that stays legible on a page
 NO_TREE = "Observations or states of this model are real numbers, so its policy is not a tree."
 NO_ROWS = "Confidence radii are defined for rows of tables. This model has no tables."
+NO_BOUNDS = "The bounds of the paper are for finite tables. This model has none."
 NO_COUNTS = "Certificates are defined for finite spaces. This model has real-valued ones."
 LONGEST = 20_000  # characters of a text
 NOTHING = "This model has no unknown parameters."
@@ -61,6 +63,7 @@ def gather(study: Study, world: World, unit: Unit, runs: Mapping[str, Saved]) ->
         _or_reason(lambda: _tree(study, world, unit, run)),
         _or_reason(lambda: _forest(world, episodes)),
         _or_reason(lambda: _radii(world, episodes)),
+        _bounds(world),
     )
 
 
@@ -135,6 +138,18 @@ def _forest(world: World, episodes: Episodes) -> list[Entry]:
     dataset = posterior(world.homdp, episodes).dataset
     truth = {site.replace("/", "."): np.asarray(value) for site, value in world.parameters.items()}
     return forest_entries(dataset, truth)
+
+
+def _bounds(world: World) -> str:
+    """Why the bounds of the paper do not apply to a model; empty if they do."""
+    if not world.spaces.finite:
+        return NO_BOUNDS
+    try:
+        require_covered(world, "theory.report", start=True)
+    except HOMDPError as error:
+        found = "; ".join(f"{problem.where}: {problem.got}" for problem in error.problems)
+        return f"The paper has no bounds for this model ({found})."
+    return ""
 
 
 def _radii(world: World, episodes: Episodes) -> xr.Dataset | str:

@@ -16,7 +16,7 @@ from homdp_ppl.report.formatting import COLOURS
 from homdp_ppl.report.learning import draw_regret
 from homdp_ppl.report.page.chart import regret_data, with_data
 from homdp_ppl.report.page.exhibits import Exhibit, read_exhibit, write_exhibit
-from homdp_ppl.report.page.gather import gather, not_shown
+from homdp_ppl.report.page.gather import NO_BOUNDS, gather, not_shown
 from homdp_ppl.report.page.html import Html, number, paragraph, picture, tag, text
 from homdp_ppl.report.page.progress import complete_runs, drawable, of_model
 from homdp_ppl.report.page.tables import certificates_table, prior_table, theory_tables
@@ -256,14 +256,14 @@ def theory_section(shown: Shown) -> Html:
     """Bounds of the paper, compared with the measured regret."""
     spaces = shown.directory.manifest.spaces(shown.model)
     if spaces is None:
-        return paragraph(
-            "The bounds of the paper are for finite tables. This model has none.", class_="note"
-        )
+        return paragraph(NO_BOUNDS, class_="note")
     if not shown.ended:
         return paragraph(
             "No run is complete yet, so there is no regret to compare with the bounds.",
             class_="note",
         )
+    if shown.exhibit.bounds:
+        return paragraph(shown.exhibit.bounds, class_="note")
     explanation = paragraph(
         "The bounds hold with high probability in every model of these sizes. The measured regret "
         "is that of this model and these seeds.",

@@ -338,6 +338,25 @@ def test_page_of_a_continuous_model(tmp_path):
     assert len(reader.all("img")) >= 2
 
 
+@pytest.mark.slow
+def test_page_of_a_model_without_bounds(tmp_path):
+    """The paper has no bounds for observations that answer actions, and the page says so."""
+    made = study.compare(
+        "tiger_listen",
+        ["greedy"],
+        episodes=3,
+        seeds=1,
+        out=tmp_path,
+        workers=1,
+        horizon=2,
+        priors=("declared",),
+    )
+    source, _ = read(write_page(made.directory, made.runs, made.failed))
+    assert "no bounds for this model" in source
+    assert "a table that depends on the previous action" in source
+    assert "bound of HOP-B" not in source
+
+
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
     None,
