@@ -133,6 +133,7 @@ class Pairs(NamedTuple):
     reference: POMDP | None = None  # has the initial distribution and rewards; for tables only
     offset: float = 0.0  # added to the optimistic value if the initial distribution is unknown
     rewards: Array | None = None  # (N, H, X, Y|1, A)  mean rewards, with each transition table
+    alive_pairs: Array | None = None  # (N, M)  if pairs of survivors may be excluded
 
     @checked
     def model(self, t: int, o: int) -> Any:
