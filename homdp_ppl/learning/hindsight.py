@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from homdp_ppl.core.reveal import Reveal
-from homdp_ppl.declare.model import HOMDP
-from homdp_ppl.errors import InferenceError, Problem
+import numpy as np
+
 from homdp_ppl.confidence.rows import unknown_start
 from homdp_ppl.core.bound import Bound
+from homdp_ppl.core.hindsight_form import REVEALED
+from homdp_ppl.core.reveal import Reveal
+from homdp_ppl.declare.hindsight_validation import declares_coin
+from homdp_ppl.declare.model import HOMDP, World
+from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.explorers._believing import update_belief, with_gaps
 from homdp_ppl.explorers._pair_versions import with_pairs
 from homdp_ppl.explorers.explorer import Explorer
@@ -35,8 +39,8 @@ BIAS = (
 def hindsight_problems(explorer: Explorer, homdp: HOMDP, hindsight: Hindsight) -> list[Problem]:
     """Why a rule cannot learn from episodes with missing states; empty if it can.
 
-    Rules with a posterior sum over missing states, and so does HOP-V. Rules that count use the revealed steps and
-    pairs, if a coin decides what is revealed. Rules that plan once need no data.
+    Rules with a posterior sum over missing states, and so does HOP-V. Rules that count use the
+    revealed steps and pairs, if a coin decides what is revealed. Rules that plan once need no data.
 
     Parameters
     ----------
@@ -65,6 +69,15 @@ def hindsight_problems(explorer: Explorer, homdp: HOMDP, hindsight: Hindsight) -
     if learns_by == COUNTED:
         return [Problem("reveal", got, "a Bayesian rule, or reveals by a coin", BIAS)]
     return [Problem("reveal", got, "a rule that does not need every state of an episode", BIAS)]
+
+
+def declared_reveal(world: World) -> Reveal | None:
+    """The protocol that the declaration of a world says, if it says that a coin decides."""
+    homdp = world.homdp
+    if not (homdp.spaces.finite and declares_coin(homdp)):
+        return None
+    chance = float(np.ravel(homdp.counted_tables(world.parameters)[REVEALED])[1])
+    return Reveal(chance, homdp.reveal_unit)
 
 
 def how(explorer: Explorer) -> str:

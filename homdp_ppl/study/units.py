@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from homdp_ppl.core.reveal import Reveal
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import DataError, ParameterError, Problem
 from homdp_ppl.explorers import Explorer
@@ -30,8 +31,9 @@ from homdp_ppl.storage.whole_journal import read_journal
 from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.files import source_of
 from homdp_ppl.study.learners import learner
+from homdp_ppl.study.observing import observing
 from homdp_ppl.study.pace import Pace
-from homdp_ppl.study.reveals import split_reveal
+from homdp_ppl.study.reveals import FORESIGHT, OBSERVATION, split_reveal
 from homdp_ppl.study.sources import find_planner, find_rule, find_world
 from homdp_ppl.study.specification import Study, Unit
 
@@ -134,9 +136,15 @@ def begin(study: Study, unit: Unit, world: World | None = None) -> list[Any]:
     sources = source_of(unit.rule), source_of(study.planner)
     text, reveal = split_reveal(unit.rule)
     rule, planner, model = _parts(world, unit.prior, text, study.planner, sources)
+    if reveal == OBSERVATION:
+        declared = world.homdp if model is None else model
+        world, planner, model = observing(world, rule, planner, declared, 1)
     many = study.episodes * study.seeds >= FEW  # the same for all blocks of seeds
     common = study.episodes, list(unit.seeds), model
-    request = Request(world, rule, planner, *common, reveal=reveal)
+    hidden = Reveal(0.0) if reveal == OBSERVATION else None
+    shown = reveal if isinstance(reveal, Reveal) else hidden
+    foresight = reveal == FORESIGHT
+    request = Request(world, rule, planner, *common, reveal=shown, foresight=foresight)
     return begin_runs(check_request(request), many)
 
 
