@@ -103,7 +103,8 @@ def learn(
         Which states are revealed after each episode, for finite spaces; by default what the
         declaration says, if it declares a coin, else all of them. Rules with a posterior and HOP-V
         sum over the missing states. Rules that count use the revealed steps and pairs, which needs
-        a coin per step or per episode. At a share of 0 nothing is revealed; see :func:`homdp_ppl.posteriors.label_symmetries`.
+        a coin per step or per episode. At a share of 0 nothing is revealed; see
+        :func:`homdp_ppl.posteriors.label_symmetries`.
 
     Returns
     -------

@@ -14,7 +14,7 @@ from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.precision import Array
 from homdp_ppl.report.formatting import BAND, MARKS, colour_of, counted, label_log, plain
 from homdp_ppl.report.labels import label_ends
-from homdp_ppl.study.revealing import HindsightStudy
+from homdp_ppl.study.revealing import HindsightStudy, name_of
 from homdp_ppl.study.summary import episodes_to
 
 LINEAR = 0.02  # shares below are on a linear scale, so that 0 is on the axis
@@ -80,7 +80,7 @@ def draw_hindsight(
             level = _middle(_numbers(study, several[rule], quantity)[None], quantity)
             axes.axhline(float(level[0]), color=colour, ls=style, lw=1.5)
             if np.isfinite(level[0]):
-                ends.append((1.0, float(level[0]), f"{rule}, {study.name_of(kind)}", colour))
+                ends.append((1.0, float(level[0]), f"{rule}, {name_of(study, kind)}", colour))
     axes.set_xscale("symlog", linthresh=LINEAR, linscale=0.6)
     axes.set_xlim(-0.0015, 1.06)
     axes.set_xticks(study.shares, [f"{share:g}" for share in study.shares])

@@ -142,20 +142,10 @@ class HindsightStudy:
         seeds = len(next(iter(next(iter(self.runs.values())).values())))
         lines = [f"Hindsight study with {seeds} seeds: regret by share of {self._unit} revealed"]
         for row in self.rows:
-            lines.append(f"{row.rule}, {self.kind_of(row)}: {row.regret:.4g} +- {row.error:.2g}")
+            lines.append(f"{row.rule}, {kind_of(self, row)}: {row.regret:.4g} +- {row.error:.2g}")
         if self.symmetries and any(symmetry.matters for symmetry in self.symmetries):
             lines.append(f"label symmetries: {'; '.join(map(str, self.symmetries[:3]))}")
         return "\n  ".join(lines)
-
-    def name_of(self, kind: str) -> str:
-        """A kind of hindsight other than revealed states, in words."""
-        if kind == "foresight":
-            return kind
-        return f"{self.observations:,} more observation{'s' * (self.observations > 1)}"
-
-    def kind_of(self, row: ShareRow) -> str:
-        """What is revealed in the runs of a row: a share, or a kind of hindsight in words."""
-        return f"{row.share:.6g}" if row.hindsight == "states" else self.name_of(row.hindsight)
 
     @property
     def _unit(self) -> str:
@@ -265,6 +255,18 @@ def hindsight(
         extra[rule.name] = learn(*again, reveal=Reveal(0.0))
     measured = float(epsilon), symmetries_of(declared), extra, observations
     return HindsightStudy(protocol, ordered, runs, seeing, *measured)
+
+
+def name_of(study: HindsightStudy, kind: str) -> str:
+    """A kind of hindsight other than revealed states, in words."""
+    if kind == "foresight":
+        return kind
+    return f"{study.observations:,} more observation{'s' * (study.observations > 1)}"
+
+
+def kind_of(study: HindsightStudy, row: ShareRow) -> str:
+    """What is revealed in the runs of a row: a share, or a kind of hindsight in words."""
+    return f"{row.share:.6g}" if row.hindsight == "states" else name_of(study, row.hindsight)
 
 
 def symmetries_of(homdp: HOMDP) -> tuple[Symmetry, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -136,16 +137,23 @@ def begin(study: Study, unit: Unit, world: World | None = None) -> list[Any]:
     sources = source_of(unit.rule), source_of(study.planner)
     text, reveal = split_reveal(unit.rule)
     rule, planner, model = _parts(world, unit.prior, text, study.planner, sources)
-    if reveal == OBSERVATION:
-        declared = world.homdp if model is None else model
-        world, planner, model = observing(world, rule, planner, declared, 1)
     many = study.episodes * study.seeds >= FEW  # the same for all blocks of seeds
     common = study.episodes, list(unit.seeds), model
-    hidden = Reveal(0.0) if reveal == OBSERVATION else None
-    shown = reveal if isinstance(reveal, Reveal) else hidden
-    foresight = reveal == FORESIGHT
+    foresight, shown = reveal == FORESIGHT, reveal if isinstance(reveal, Reveal) else None
     request = Request(world, rule, planner, *common, reveal=shown, foresight=foresight)
-    return begin_runs(check_request(request), many)
+    runs = begin_runs(check_request(request), many)
+    return _observing(request, runs, many) if reveal == OBSERVATION else runs
+
+
+def _observing(request: Request, runs: list[Run], many: bool) -> list[Run]:
+    """The runs with one more observation of each state; their optimum is that of the world."""
+    parts = observing(request.world, request.explorer, request.planner, request.declaration, 1)
+    world, planner, model = parts
+    further = request._replace(world=world, planner=planner, model=model, reveal=Reveal(0.0))
+    return [
+        replace(run, task=replace(run.task, optimum=same.task.optimum, slack=same.task.slack))
+        for run, same in zip(begin_runs(check_request(further), many), runs, strict=True)
+    ]
 
 
 @lru_cache(maxsize=64)

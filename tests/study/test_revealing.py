@@ -10,6 +10,7 @@ from scipy import stats
 from homdp_ppl import ParameterError, Reveal, explorers, learn, models, study
 from homdp_ppl.cli.main import main
 from homdp_ppl.planners import history_tree
+from homdp_ppl.study.revealing import kind_of
 from homdp_ppl.study.reveals import split_reveal, with_share
 from tests.raising import raises
 
@@ -125,7 +126,7 @@ def test_a_study_with_references(tmp_path):
     page = (out / "report.html").read_text()
     assert "Value of hindsight" in page
     for row in found.rows:
-        assert f"{rule}, {found.kind_of(row)}: " in page
+        assert f"{rule}, {kind_of(found, row)}: " in page
 
 
 def test_a_study_of_one_share_has_no_section(tmp_path):

@@ -11,7 +11,7 @@ from homdp_ppl.learning.metrics import Saved
 from homdp_ppl.report.hindsight import draw_hindsight
 from homdp_ppl.report.page.html import Html, number, picture
 from homdp_ppl.report.page.model import Shown
-from homdp_ppl.study.revealing import HindsightStudy
+from homdp_ppl.study.revealing import HindsightStudy, kind_of
 from homdp_ppl.study.reveals import FORESIGHT, OBSERVATION, by_share
 
 
@@ -25,7 +25,7 @@ def hindsight_section(shown: Shown) -> Html:
     """Regret against the share of states revealed, with references."""
     study = _study(shown)
     numbers = "; ".join(
-        f"{row.rule}, {study.kind_of(row)}: {number(row.regret)}" for row in study.rows
+        f"{row.rule}, {kind_of(study, row)}: {number(row.regret)}" for row in study.rows
     )
     references = {
         FORESIGHT: "Dotted: a collector that sees the state gathers the episodes.",
