@@ -26,10 +26,11 @@ from homdp_ppl.learning.hindsight import SUMMED, how
 from homdp_ppl.learning.planning import Planner
 from homdp_ppl.precision import Array, namespace
 
+MOST, LARGEST = 8, 4096  # extra observations, and joint outcomes
 SEEN = "seen"  # the sensor that policies see
 
 
-def extra_problems(homdp: HOMDP, rule: Explorer) -> list[Problem]:
+def extra_problems(homdp: HOMDP, rule: Explorer, number: int) -> list[Problem]:
     """Why extra observations cannot be studied with a declaration and a rule."""
     spaces, got = homdp.spaces, ""
     if how(rule) != SUMMED or rule.objective.backup is not None:
@@ -43,6 +44,9 @@ def extra_problems(homdp: HOMDP, rule: Explorer) -> list[Problem]:
         got = "rewards that are random or depend on observations"
     elif homdp.allowed is not None or homdp.hindsight_form is not None:
         got = "restricted actions, labels or a mechanism of reveals"
+    elif number > MOST or len(spaces.observations) ** (number + 1) > LARGEST:
+        expected = f"at most {MOST} extra observations, and {LARGEST:,} joint outcomes"
+        return [Problem("observations", f"{number:,} extra observations", expected)]
     expected = "a finite model with one sensor and rewards of states and actions"
     return [Problem("observations", f"{homdp.name}, with {got}", expected)] if got else []
 
@@ -141,7 +145,7 @@ def observing(
     world: World, rule: Explorer, planner: Planner, model: HOMDP, number: int
 ) -> tuple[World, Planner, HOMDP]:
     """The world, the planner and the declaration of a run with extra observations."""
-    refuse(ParameterError, "hindsight", extra_problems(model, rule))
+    refuse(ParameterError, "hindsight", extra_problems(model, rule, number))
     outcomes = len(world.spaces.observations) - bool(world.spaces.terminal)
     again = observed_again(world.homdp, number)
     other = again if model is world.homdp else observed_again(model, number)

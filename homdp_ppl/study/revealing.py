@@ -236,7 +236,9 @@ def hindsight(
     if planner is None:
         planner = find_planner("auto", world, declared)
     if observations:
-        wrong = [problem for rule in rules for problem in extra_problems(declared, rule)]
+        wrong = [
+            problem for rule in rules for problem in extra_problems(declared, rule, observations)
+        ]
         refuse(ParameterError, "hindsight", wrong)
     common = planner, episodes, list(seeds), model
     runs = {

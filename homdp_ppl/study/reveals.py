@@ -112,4 +112,4 @@ def check_rule(text: str, world: World) -> None:
     if isinstance(reveal, Reveal):
         refuse(ParameterError, rule, hindsight_problems(found, world.homdp, "coin"))
     elif reveal == OBSERVATION:
-        refuse(ParameterError, rule, extra_problems(world.homdp, found))
+        refuse(ParameterError, rule, extra_problems(world.homdp, found, 1))

@@ -177,12 +177,9 @@ def test_rules_that_count_need_a_coin(tiger, rule, reveal):
 
 
 def test_rules_that_need_every_state(tiger):
-    model = tiger.pomdp
-    pairs = np.asarray(model.transition), np.asarray(model.emission)[0]
-    rule = explorers.hop_b_class(*pairs)
     for reveal in (HALF, LAST):
         with raises(ParameterError, "reveal"):
-            run_of(tiger, rule, reveal=reveal)
+            run_of(tiger, explorers.hop_b_class([tiger]), reveal=reveal)
 
 
 def test_options_that_need_every_state(tiger):

@@ -102,6 +102,8 @@ def test_what_cannot_be_studied():
     with raises(ParameterError, "observations"):
         study.hindsight(world, [RULE], None, 2, [0], observations=-1)
     with raises(ParameterError, "observations"):
+        study.hindsight(world, [RULE], None, 2, [0], observations=12)
+    with raises(ParameterError, "observations"):
         study.hindsight(models.load("gaussian_tiger"), [RULE], None, 2, [0], observations=1)
 
 
