@@ -38,7 +38,7 @@ from homdp_ppl.report import (
 from homdp_ppl.report.comparisons import LEGEND, MARKED
 from homdp_ppl.report.formatting import counted
 from homdp_ppl.storage.atomic import atomic_write
-from homdp_ppl.study.reveals import split_reveal
+from homdp_ppl.study.reveals import FORESIGHT, OBSERVATION, split_reveal
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -215,7 +215,11 @@ def learn_once(options: argparse.Namespace, console: Console) -> None:
     world: Any = study.find_world(options.model, options.horizon)
     text, reveal = split_reveal(options.explorer)
     rule, planner = study.find_rule(text, world), study.find_planner(options.planner, world)
-    choices: dict[str, Any] = {"stop_when": options.stop_when, "reveal": reveal}
+    choices: dict[str, Any] = {"stop_when": options.stop_when, "foresight": reveal == FORESIGHT}
+    if reveal == OBSERVATION:
+        expected = "a share, or foresight; compare accepts observation, too"
+        raise ParameterError("learn", [Problem("reveal", OBSERVATION, expected)])
+    choices["reveal"] = None if isinstance(reveal, str) else reveal
     run = learn(world, rule, planner, options.episodes, options.seed, **choices)
     say(console, repr(run))
     if options.stop_when is not None and run.certificate.gap[-1] > options.stop_when > 0:

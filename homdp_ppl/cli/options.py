@@ -95,16 +95,20 @@ def rule_help() -> str:
     )
 
 
-def shares(text: str) -> list[float]:
-    """The type of a list of shares from 0 to 1."""
+def shares(text: str) -> list[float | str]:
+    """The type of a list of shares from 0 to 1, with references; shares are sorted."""
+    parts = [part.strip() for part in text.split(",")]
+    others: list[float | str] = [part for part in parts if part in defaults.REFERENCES]
     try:
-        found = [float(part) for part in text.split(",")]
+        found = sorted(float(part) for part in parts if part not in defaults.REFERENCES)
     except ValueError:
         found = []
-    if not found or not all(0 <= share <= 1 for share in found) or len(set(found)) < len(found):
-        got = repr(text[:40])
-        raise argparse.ArgumentTypeError(f"{got} is not a list of different shares from 0 to 1")
-    return found
+    all_of_them = [*found, *others]
+    different = len(set(all_of_them)) == len(all_of_them)
+    if not found or not all(0 <= share <= 1 for share in found) or not different:
+        expected = f"a list of different shares from 0 to 1, {' or '.join(defaults.REFERENCES)}"
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not {expected}")
+    return all_of_them
 
 
 def positive(text: str) -> int:

@@ -189,7 +189,8 @@ def _compare(commands: Any) -> None:
         type=shares,
         metavar="P,Q",
         help="run every rule once for each of these shares of the states that are revealed after "
-        "an episode, as in 0,0.05,0.2,1 (default 1: all of them)",
+        "an episode, as in 0,0.05,0.2,1 (default 1: all of them); add foresight (a collector that "
+        "sees the state) or observation (one more observation of each state) as references",
     )
     parser.add_argument(
         "--episodes",

@@ -219,7 +219,7 @@ def _study(options: argparse.Namespace) -> Study:
         given["explorers"] = split_calls(options.explorers)
     if options.reveal:
         rules = given.get("explorers", Study.explorers)
-        given["explorers"] = [with_share(r, p) for r in rules for p in sorted(options.reveal)]
+        given["explorers"] = [with_share(r, p) for r in rules for p in options.reveal]
     if options.priors:
         given["priors"] = split_calls(options.priors)
     return Study.from_mapping(given, "compare")

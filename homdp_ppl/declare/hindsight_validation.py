@@ -31,18 +31,27 @@ def revealed_problems(homdp: HOMDP, episodes: Episodes) -> list[Problem]:
     return [*problems, *(wrong or _excluded(homdp, episodes))]
 
 
-def unrevealed_problems(homdp: HOMDP) -> list[Problem]:
-    """Problems of a declaration for rules that need every state of an episode."""
+def unrevealed_problems(homdp: HOMDP, coin: bool) -> list[Problem]:
+    """Problems of a declaration for rules that learn from revealed states.
+
+    With ``coin``, a declared coin may decide which states are revealed.
+    """
     form = homdp.hindsight_form
-    if form is None:
+    if form is None or (coin and declares_coin(homdp)):
         return []
     where = "label" if form.label is not None else "revealed"
-    expected = "a declaration whose states are all revealed"
+    expected = "a declaration whose states are all revealed, or revealed by a coin"
     remedy = (
         "Counts of revealed steps are biased if what is revealed depends on what happened, and "
         "labels do not determine the states. Use posterior(homdp, episodes)."
     )
     return [Problem(where, f"{homdp.name}, which declares {where}", expected, remedy)]
+
+
+def declares_coin(homdp: HOMDP) -> bool:
+    """Whether a declaration says that a coin decides which states are revealed."""
+    form = homdp.hindsight_form
+    return form is not None and form.label is None and form.is_coin
 
 
 def _label_problems(homdp: HOMDP, form: HindsightForm, episodes: Episodes) -> list[Problem]:

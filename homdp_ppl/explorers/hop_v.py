@@ -28,6 +28,7 @@ from homdp_ppl.explorers._classes import (
     model_class,
 )
 from homdp_ppl.explorers._densities import previous_actions
+from homdp_ppl.explorers._pair_versions import PairVersions, update_pairs
 from homdp_ppl.explorers._rewards import RewardClass, check_rewards, reward_class
 from homdp_ppl.explorers._supports import declared
 from homdp_ppl.explorers._versions import Evidence, Versions, survivors
@@ -65,6 +66,13 @@ def hop_v(
     belongs to its transitions, its likelihood includes the recorded rewards, and plans use its mean
     rewards. The guarantee requires that one world has the true transitions and the true law.
 
+    If states are missing, the version space consists of pairs, which are compared by their marginal
+    likelihood of whole episodes: a pair survives while its log-likelihood is within
+    beta = log(size / delta) of the best survivor's, where size is the number of pairs. All rounds
+    are optimistic with probability 1 - delta, for reveals that depend on observations, actions and
+    revealed states only. With ``mass``, each round is with posterior probability at least ``mass``.
+    The regret bound does not hold, and the initial distribution must be known.
+
     Parameters
     ----------
     transitions
@@ -101,7 +109,7 @@ def hop_v(
         About("hop_v", options, guarantee=guarantee, needs_episodes=True),  # type: ignore[arg-type]
         init=bind(_init, **classes, rewards=rewards),
         propose=bind(_propose, **classes, rewards=rewards, delta=delta),
-        update=bind(_update, **classes, rewards=rewards, delta=delta, mass=mass),
+        update=bind(update_versions, **classes, rewards=rewards, delta=delta, mass=mass),
         objective=Objective(support=bind(_support, **classes)),
         deployment=Deployment(uniform_at_each_step=True),
     )
@@ -138,10 +146,13 @@ def _propose(
     rewards: RewardClass | None,
     delta: float,
 ) -> Pairs:
-    alive = state.memory.transitions, state.memory.emissions
+    memory, homdp = state.memory, state.homdp
+    alive = memory.transitions, memory.emissions
+    if isinstance(memory, PairVersions):
+        reference = homdp.model_of(homdp.structure.reference)
+        return Pairs(transitions, emissions, *alive, reference, alive_pairs=memory.alive)
     if state.counts is None:
         return Pairs(transitions, emissions, *alive)
-    homdp = state.homdp
     initial = estimated_start(homdp, state.counts)
     radius = start_radius(homdp, state.counts, delta / state.episodes)
     offset = float(homdp.horizon / 2 * radius)
@@ -150,7 +161,7 @@ def _propose(
     return Pairs(transitions, emissions, *alive, reference, offset, means)
 
 
-def _update(
+def update_versions(
     state: State,
     episode: Episode,
     transitions: ModelClass,
@@ -159,6 +170,9 @@ def _update(
     delta: float,
     mass: float | None,
 ) -> State:
+    """The state after one more episode: ``hop_v``'s update."""
+    if isinstance(state.memory, PairVersions):
+        return update_pairs(state, episode, transitions, emissions, delta, mass)
     H = state.homdp.horizon
     h = (
         int(state.played) % H

@@ -133,6 +133,7 @@ class Pairs(NamedTuple):
     reference: POMDP | None = None  # has the initial distribution and rewards; for tables only
     offset: float = 0.0  # added to the optimistic value if the initial distribution is unknown
     rewards: Array | None = None  # (N, H, X, Y|1, A)  mean rewards, with each transition table
+    alive_pairs: Array | None = None  # (N, M)  if pairs of survivors may be excluded
 
     @checked
     def model(self, t: int, o: int) -> Any:
@@ -199,7 +200,8 @@ def count(state: State, episode: Episode) -> State:
     check_step("update", state, episode)
     played = state.played + 1
     if state.counts is not None:
-        if state.coin and np.ma.is_masked(episode.states):
+        declared = state.homdp.hindsight_form is not None  # also if this episode is complete
+        if state.coin and (declared or np.ma.is_masked(episode.states)):
             counts = state.counts + revealed_counts(episode, state.homdp)
             return replace(state, counts=counts, played=played)
         return replace(state, counts=state.counts.add(episode), played=played)

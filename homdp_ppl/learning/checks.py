@@ -25,7 +25,7 @@ from homdp_ppl.declare.rewards import Rewards
 from homdp_ppl.errors import ParameterError, Problem, shown, with_article
 from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.explorers.explorer import Explorer
-from homdp_ppl.learning.hindsight import Hindsight, hindsight_problems
+from homdp_ppl.learning.hindsight import Hindsight, declared_reveal, hindsight_problems
 from homdp_ppl.learning.task import Request, stop_problems
 
 
@@ -93,7 +93,7 @@ def check_request(request: Request) -> Request:
         problems += [Problem(name, "True", expected) for name, v in asked.items() if v is True]
     refuse(ParameterError, "learn", problems)
     plain = [int(seed) for seed in seeds]  # NumPy's numbers cannot be saved
-    reveal = request.reveal
+    reveal = declared_reveal(world) if request.reveal is None else request.reveal
     reveal = None if reveal is None or reveal.complete else reveal
     request = request._replace(seeds=plain, reveal=reveal)
     return request._replace(episodes=int(episodes), simulations=int(request.simulations))
@@ -102,6 +102,11 @@ def check_request(request: Request) -> Request:
 def _reveal_problems(request: Request) -> list[Problem]:
     """Problems with ``reveal``."""
     reveal = request.reveal
+    declared_so = isinstance(request.world, World) and declared_reveal(request.world)
+    if reveal is not None and declared_so:
+        expected = "None: the declaration says that a coin decides"
+        return [Problem("reveal", shown(reveal), expected)]
+    reveal = declared_so or reveal
     if reveal is not None and not isinstance(reveal, Reveal):
         remedy = "For a share of the states: Reveal(0.2)."
         return [Problem("reveal", shown(reveal), "a Reveal, or None", remedy)]

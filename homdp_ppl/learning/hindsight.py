@@ -5,11 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
+import numpy as np
+
+from homdp_ppl.confidence.rows import unknown_start
+from homdp_ppl.core.bound import Bound
+from homdp_ppl.core.hindsight_form import REVEALED
 from homdp_ppl.core.reveal import Reveal
-from homdp_ppl.declare.model import HOMDP
+from homdp_ppl.declare.hindsight_validation import declares_coin
+from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.explorers._believing import update_belief, with_gaps
+from homdp_ppl.explorers._pair_versions import with_pairs
 from homdp_ppl.explorers.explorer import Explorer
+from homdp_ppl.explorers.hop_v import update_versions
 from homdp_ppl.explorers.state import State, count
 from homdp_ppl.posteriors.symmetries import label_symmetries
 
@@ -19,6 +27,7 @@ Hindsight: TypeAlias = Literal["complete", "coin", "partial"]
 
 SUMMED = "missing states are summed over"
 COUNTED = "only revealed steps and pairs are counted, which a coin makes a fair sample"
+PAIRED = "pairs of a class are compared by their marginal likelihood"
 UNUSED = "the rule does not learn from episodes"
 BIAS = (
     "Counts of the revealed steps alone are biased if what is revealed depends on what happened. "
@@ -30,8 +39,8 @@ BIAS = (
 def hindsight_problems(explorer: Explorer, homdp: HOMDP, hindsight: Hindsight) -> list[Problem]:
     """Why a rule cannot learn from episodes with missing states; empty if it can.
 
-    Rules with a posterior sum over missing states. Rules that count use the revealed steps and
-    pairs, if a coin decides what is revealed. Rules that plan once need no data.
+    Rules with a posterior sum over missing states, and so does HOP-V. Rules that count use the
+    revealed steps and pairs, if a coin decides what is revealed. Rules that plan once need no data.
 
     Parameters
     ----------
@@ -51,7 +60,10 @@ def hindsight_problems(explorer: Explorer, homdp: HOMDP, hindsight: Hindsight) -
         expected = "all states revealed, because recorded rewards are evidence of hidden states"
         return [Problem("reveal", "missing states, and random rewards", expected)]
     learns_by = how(explorer)
-    if learns_by in (SUMMED, UNUSED) or (learns_by == COUNTED and hindsight == "coin"):
+    if learns_by == PAIRED and unknown_start(homdp):
+        got = f"{explorer.name} with missing states, and an initial distribution with sites"
+        return [Problem("reveal", got, "all states revealed, or a known initial distribution")]
+    if learns_by in (SUMMED, PAIRED, UNUSED) or (learns_by == COUNTED and hindsight == "coin"):
         return []
     got = f"{explorer.name} with missing states"
     if learns_by == COUNTED:
@@ -59,10 +71,21 @@ def hindsight_problems(explorer: Explorer, homdp: HOMDP, hindsight: Hindsight) -
     return [Problem("reveal", got, "a rule that does not need every state of an episode", BIAS)]
 
 
+def declared_reveal(world: World) -> Reveal | None:
+    """The protocol that the declaration of a world says, if it says that a coin decides."""
+    homdp = world.homdp
+    if not (homdp.spaces.finite and declares_coin(homdp)):
+        return None
+    chance = float(np.ravel(homdp.counted_tables(world.parameters)[REVEALED])[1])
+    return Reveal(chance, homdp.reveal_unit)
+
+
 def how(explorer: Explorer) -> str:
     """How a rule learns from episodes with missing states; empty if it cannot."""
     if explorer.update is update_belief:
         return SUMMED
+    if isinstance(explorer.update, Bound) and explorer.update.function is update_versions:
+        return PAIRED
     if explorer.update is not count:
         return ""
     return UNUSED if explorer.deployment.replan == "once" else COUNTED
@@ -86,4 +109,7 @@ def prepared(explorer: Explorer, state: State, hindsight: Hindsight) -> State:
     """The initial state of a rule for episodes with missing states."""
     if hindsight == "complete":
         return state
-    return with_gaps(state) if how(explorer) == SUMMED else replace(state, coin=True)
+    learns_by = how(explorer)
+    if learns_by == PAIRED:
+        return with_pairs(state)
+    return with_gaps(state) if learns_by == SUMMED else replace(state, coin=True)

@@ -104,7 +104,8 @@ class Learner:
             remedy = "The bonuses of this rule depend on K: pass the total number of episodes."
             problem = Problem("episodes", "None", "a number of episodes", remedy)
             raise ParameterError(explorer.about.name, [problem])
-        problems = unrevealed_problems(homdp) + hindsight_problems(explorer, homdp, hindsight)
+        problems = unrevealed_problems(homdp, hindsight == "coin")
+        problems += hindsight_problems(explorer, homdp, hindsight)
         refuse(ParameterError, "Learner", problems)
         self.homdp, self.explorer, self.planner = homdp, explorer, planner
         self.hindsight = hindsight

@@ -123,7 +123,9 @@ class PairSearch:
             np.flatnonzero(pairs.alive_transitions),
             np.flatnonzero(pairs.alive_emissions),
         )
-        return {(t, o) for t in transitions.tolist() for o in emissions.tolist()}
+        alive = {(t, o) for t in transitions.tolist() for o in emissions.tolist()}
+        allowed = pairs.alive_pairs
+        return alive if allowed is None else {pair for pair in alive if allowed[pair]}
 
     def _bound(self, pairs: Pairs, t: int, o: int) -> Known:
         if (t, o) not in self._known:

@@ -98,19 +98,16 @@ class ClosedForm:
         if self.homdp.spaces.sensors:
             each = ({name: table[k] for name, table in counts.items()} for k in range(number))
             return np.stack([self.concentration(known + _as_counts(one)) for one in each])
+        given = counted(self.homdp, known)
         flat = [
-            np.reshape(counts[name] + getattr(known, name), (number, -1))
+            np.reshape(counts[name] + given[name], (number, -1))
             if name in counts
-            else np.zeros((number, self.reference_size(name)))
+            else np.tile(np.ravel(given[name]), (number, 1))
             for name in self.conjugate.sources
         ]
         joined = np.concatenate([*flat, np.zeros((number, 1))], axis=1)
         summed: Array = self.conjugate.concentration + self._counting(joined)
         return summed
-
-    def reference_size(self, name: str) -> int:
-        """The number of entries of a table."""
-        return int(np.size(self.homdp.structure.tables[name].reference))
 
     def totals(self, concentration: Array) -> Array:
         """alpha_0 of the branching that each node belongs to, (M,)."""

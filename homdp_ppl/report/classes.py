@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from homdp_ppl.core.checked import checked
 from homdp_ppl.errors import DataError, Problem
+from homdp_ppl.explorers._pair_versions import PairVersions
 from homdp_ppl.explorers._versions import Versions
 from homdp_ppl.learning.run import Run
 from homdp_ppl.report.data import check_finite, check_indices
@@ -25,7 +26,8 @@ MANY = 24  # members that can be labelled
 def versions_of(run: Run) -> Versions:
     """The version spaces of a HOP-V run, before the first epoch and after each epoch.
 
-    They are computed again from the episodes of the run.
+    They are computed again from the episodes of the run. If states are missing, they consist of the
+    members of the pairs that are alive.
 
     Parameters
     ----------
@@ -50,7 +52,7 @@ def versions_of(run: Run) -> Versions:
     ((21, 2), array([ True,  True]), array([False,  True]))
     """
     explorer, task = run.task.explorer, run.task
-    if not isinstance(run.state.memory, Versions):
+    if not isinstance(run.state.memory, Versions | PairVersions):
         got, expected = (
             f"a run of {explorer.about.name}",
             "a run of hop_v, which has version spaces",

@@ -10,11 +10,11 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from homdp_ppl.core.checked import checked
-from homdp_ppl.learning.run import Run
+from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.precision import Array
 from homdp_ppl.report.formatting import BAND, MARKS, colour_of, counted, label_log, plain
 from homdp_ppl.report.labels import label_ends
-from homdp_ppl.study.revealing import HindsightStudy
+from homdp_ppl.study.revealing import HindsightStudy, name_of
 from homdp_ppl.study.summary import episodes_to
 
 LINEAR = 0.02  # shares below are on a linear scale, so that 0 is on the axis
@@ -32,7 +32,8 @@ def draw_hindsight(
 
     Points are means over the seeds for the regret, and medians for numbers of episodes; bands
     contain the central 90% of the seeds. Dotted lines show rules with foresight: a collector that
-    sees the state gathers their episodes. Runs that never reach the goal are drawn at the top.
+    sees the state gathers their episodes. Dashed lines show extra observations in hindsight, and no
+    revealed states. Runs that never reach the goal are drawn at the top.
 
     Parameters
     ----------
@@ -72,11 +73,14 @@ def draw_hindsight(
         axes.plot(shares, middle, color=colour, marker=MARKS[k % len(MARKS)], lw=2, ms=6)
         axes.fill_between(shares, low, high, color=colour, alpha=0.16, lw=0)
         ends.append((1.0, float(middle[-1]), rule, colour))
-        if study.foresight:
-            seeing = _middle(_numbers(study, study.foresight[rule], quantity)[None], quantity)
-            axes.axhline(float(seeing[0]), color=colour, ls=":", lw=1.5)
-            if np.isfinite(seeing[0]):
-                ends.append((1.0, float(seeing[0]), f"{rule}, foresight", colour))
+        lines = (("foresight", study.foresight, ":"), ("observations", study.extra, "--"))
+        for kind, several, style in lines:
+            if rule not in several:
+                continue
+            level = _middle(_numbers(study, several[rule], quantity)[None], quantity)
+            axes.axhline(float(level[0]), color=colour, ls=style, lw=1.5)
+            if np.isfinite(level[0]):
+                ends.append((1.0, float(level[0]), f"{rule}, {name_of(study, kind)}", colour))
     axes.set_xscale("symlog", linthresh=LINEAR, linscale=0.6)
     axes.set_xlim(-0.0015, 1.06)
     axes.set_xticks(study.shares, [f"{share:g}" for share in study.shares])
@@ -99,7 +103,7 @@ def draw_hindsight(
     return axes
 
 
-def _numbers(study: HindsightStudy, runs: Sequence[Run], quantity: str) -> Array:
+def _numbers(study: HindsightStudy, runs: Sequence[Measured], quantity: str) -> Array:
     """The regret of each run, or its number of episodes, at most one more than were played."""
     listed: list[float] = []
     for run in runs:

@@ -8,3 +8,4 @@ EPSILON = 0.1
 FILE_HORIZON = 10  # for .POMDP files, which do not define a horizon
 # rules that need tables or worlds as arguments, which a command line cannot express
 CLASSES = ("hop_b_class", "hop_v")
+REFERENCES = ("foresight", "observation")  # of studies of the value of hindsight

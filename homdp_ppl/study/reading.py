@@ -25,6 +25,8 @@ from homdp_ppl.storage.journal import Journal
 from homdp_ppl.storage.records import DamageError
 from homdp_ppl.storage.whole_journal import read_journal
 from homdp_ppl.study.directory import StudyDirectory
+from homdp_ppl.study.observing import joint_spaces
+from homdp_ppl.study.reveals import OBSERVATION, split_reveal
 from homdp_ppl.study.specification import Unit
 from homdp_ppl.study.units import check_identity, to_record
 
@@ -51,7 +53,8 @@ KINDS: dict[str, type] = {  # the entries of the first record of a journal
     "reveal": str,
 }
 OPTIONAL = ("reveal",)  # only in runs with missing states
-OWN = ("seed", "unit", "soundness", "explorer", "learner", "episodes_per_round", "loop", "reveal")
+OWN = ("seed", "unit", "soundness", "explorer", "learner", "episodes_per_round", "loop")
+OWN += ("reveal", "foresight")
 EXACT = 1e-6  # relative to horizon or optimum: how far values may exceed the optimum by rounding
 REMEDY = "Copy the journal again from the original study, or remove it and resume."
 
@@ -88,7 +91,10 @@ def read_run(directory: StudyDirectory, unit: Unit, seed: int) -> Saved | None:
     except (DataError, ValueError) as error:
         raise StorageError(path, " ".join(str(error).split()), "the record of a run") from None
     run = Saved(described, record, {"all": _seconds(path, blocks)})
-    _check_record(path, run, directory.manifest.spaces(unit.model))
+    spaces = directory.manifest.spaces(unit.model)
+    if spaces is not None and split_reveal(unit.rule).reveal == OBSERVATION:
+        spaces = joint_spaces(spaces, 1)
+    _check_record(path, run, spaces)
     return run
 
 
@@ -218,7 +224,9 @@ def _wrong_numbers(run: Saved, spaces: Spaces | None) -> list[str]:
         wrong.append("values that are not finite")
     low, high = run.return_range
     rounding = max(EXACT, TIE) * max(high - low, abs(run.optimum))
-    highest = max(run.values.max(initial=-np.inf), run.played.max(initial=-np.inf))
+    highest = run.values.max(initial=-np.inf)
+    if not run.about["foresight"]:  # a collector that sees the state may exceed the optimum
+        highest = max(highest, run.played.max(initial=-np.inf))
     if not run.estimated and highest > run.optimum + rounding:
         bound = f"{run.optimum:.6g} (with a custom planner: its upper bound is wrong)"
         wrong.append(f"a value of {highest:.6g} above the optimum {bound}")

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from homdp_ppl.core.arguments import flag_problems, number_problems, refuse, share_problems
+from homdp_ppl.core.arguments import (
+    count_problems,
+    flag_problems,
+    number_problems,
+    refuse,
+    share_problems,
+)
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.reveal import Reveal
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import InferenceError, ParameterError, Problem, shown
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.learning.learn import learn
+from homdp_ppl.learning.metrics import Measured
 from homdp_ppl.learning.planning import Planner
-from homdp_ppl.learning.run import Run
 from homdp_ppl.posteriors.symmetries import Symmetry, label_symmetries
 from homdp_ppl.precision import Array
+from homdp_ppl.study.observing import extra_problems, observing
 from homdp_ppl.study.sources import find_planner
 from homdp_ppl.study.summary import episodes_to
 
@@ -37,7 +44,7 @@ class ShareRow(NamedTuple):
     """
 
     rule: str
-    share: float  # nan with foresight
+    share: float  # nan with foresight, and with extra observations
     regret: float  # mean over the seeds
     error: float  # its standard error
     low: float  # the 5% quantile over the seeds
@@ -45,6 +52,7 @@ class ShareRow(NamedTuple):
     needed: float  # episodes until the average regret stays below epsilon, median
     more: float  # regret minus that of the largest share, mean over paired seeds
     more_error: float  # its standard error
+    hindsight: str = "states"  # what is revealed: states, all states with foresight, observations
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +72,11 @@ class HindsightStudy:
         whose states are revealed.
     epsilon
         The threshold of :func:`episodes_to`.
+    extra
+        For each rule, runs in which no state is revealed, but further independent observations of
+        each visited state.
+    observations
+        The number of these observations per state.
     symmetries
         Label symmetries of the learner's declaration, which matter if nothing is revealed.
 
@@ -78,10 +91,12 @@ class HindsightStudy:
 
     protocol: Reveal
     shares: tuple[float, ...]
-    runs: Mapping[str, Mapping[float, Sequence[Run]]]
-    foresight: Mapping[str, Sequence[Run]]
+    runs: Mapping[str, Mapping[float, Sequence[Measured]]]
+    foresight: Mapping[str, Sequence[Measured]]
     epsilon: float
     symmetries: tuple[Symmetry, ...]
+    extra: Mapping[str, Sequence[Measured]] = field(default_factory=dict)
+    observations: int = 0
 
     @checked
     def regret(self, rule: str) -> Array:
@@ -93,13 +108,17 @@ class HindsightStudy:
 
     @property
     def rows(self) -> list[ShareRow]:
-        """One row per rule and share, with foresight last."""
+        """One row per rule and share; those with foresight and extra observations are last."""
         found = []
         for rule, by_share in self.runs.items():
             fullest = by_share[self.shares[-1]]
             found += [self._row(rule, s, by_share[s], fullest) for s in self.shares]
-            if self.foresight:
-                found.append(self._row(rule, np.nan, self.foresight[rule], fullest))
+            others = {"foresight": self.foresight, "observations": self.extra}
+            found += [
+                self._row(rule, np.nan, several[rule], fullest)._replace(hindsight=kind)
+                for kind, several in others.items()
+                if rule in several
+            ]
         return found
 
     @checked
@@ -111,7 +130,7 @@ class HindsightStudy:
         return [_paired(difference) for difference in np.diff(self.regret(rule), axis=0)]
 
     def _row(
-        self, rule: str, share: float, runs: Sequence[Run], fullest: Sequence[Run]
+        self, rule: str, share: float, runs: Sequence[Measured], fullest: Sequence[Measured]
     ) -> ShareRow:
         regret = np.array([run.lost[-1] for run in runs])
         low, high = np.quantile(regret, BAND)
@@ -123,8 +142,7 @@ class HindsightStudy:
         seeds = len(next(iter(next(iter(self.runs.values())).values())))
         lines = [f"Hindsight study with {seeds} seeds: regret by share of {self._unit} revealed"]
         for row in self.rows:
-            share = "foresight" if np.isnan(row.share) else f"{row.share:.6g}"
-            lines.append(f"{row.rule}, {share}: {row.regret:.4g} +- {row.error:.2g}")
+            lines.append(f"{row.rule}, {kind_of(self, row)}: {row.regret:.4g} +- {row.error:.2g}")
         if self.symmetries and any(symmetry.matters for symmetry in self.symmetries):
             lines.append(f"label symmetries: {'; '.join(map(str, self.symmetries[:3]))}")
         return "\n  ".join(lines)
@@ -146,6 +164,7 @@ def hindsight(
     protocol: Reveal = Reveal(),  # noqa: B008  frozen
     model: HOMDP | None = None,
     foresight: bool = True,
+    observations: int = 0,
     epsilon: float = 0.1,
 ) -> HindsightStudy:
     """Measure the value of hindsight: run rules with different shares of revealed states.
@@ -174,6 +193,10 @@ def hindsight(
         The learner's declaration. Default: that of the world.
     foresight
         Whether to add runs in which a collector that sees the state gathers the episodes.
+    observations
+        Add runs in which no state is revealed, but this many further independent observations of
+        each visited state (Guo et al. 2023, arXiv 2307.02884). Default: no such runs. They need a
+        rule that plans for draws of a posterior, and a model with one sensor.
     epsilon
         Threshold on the average regret for the number of episodes until it stays below.
 
@@ -196,6 +219,7 @@ def hindsight(
     """
     names = [rule.name for rule in rules]
     problems = number_problems(epsilon=epsilon) + flag_problems(foresight=foresight)
+    problems += count_problems(0, observations=observations)
     if not names or len(set(names)) < len(names):
         problems.append(Problem("rules", ", ".join(names) or "none", "rules with different names"))
     if not len(seeds):
@@ -211,6 +235,11 @@ def hindsight(
     declared = world.homdp if model is None else model
     if planner is None:
         planner = find_planner("auto", world, declared)
+    if observations:
+        wrong = [
+            problem for rule in rules for problem in extra_problems(declared, rule, observations)
+        ]
+        refuse(ParameterError, "hindsight", wrong)
     common = planner, episodes, list(seeds), model
     runs = {
         rule.name: {
@@ -221,7 +250,25 @@ def hindsight(
     }
     collected = rules if foresight else ()
     seeing = {rule.name: learn(world, rule, *common, foresight=True) for rule in collected}
-    return HindsightStudy(protocol, ordered, runs, seeing, float(epsilon), symmetries_of(declared))
+    extra = {}
+    for rule in rules if observations else ():
+        parts = observing(world, rule, planner, declared, observations)
+        again = parts[0], rule, parts[1], episodes, list(seeds), parts[2]
+        extra[rule.name] = learn(*again, reveal=Reveal(0.0))
+    measured = float(epsilon), symmetries_of(declared), extra, observations
+    return HindsightStudy(protocol, ordered, runs, seeing, *measured)
+
+
+def name_of(study: HindsightStudy, kind: str) -> str:
+    """A kind of hindsight other than revealed states, in words."""
+    if kind == "foresight":
+        return kind
+    return f"{study.observations:,} more observation{'s' * (study.observations > 1)}"
+
+
+def kind_of(study: HindsightStudy, row: ShareRow) -> str:
+    """What is revealed in the runs of a row: a share, or a kind of hindsight in words."""
+    return f"{row.share:.6g}" if row.hindsight == "states" else name_of(study, row.hindsight)
 
 
 def symmetries_of(homdp: HOMDP) -> tuple[Symmetry, ...]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from homdp_ppl.core.reveal import Reveal
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import DataError, ParameterError, Problem
 from homdp_ppl.explorers import Explorer
@@ -30,8 +32,9 @@ from homdp_ppl.storage.whole_journal import read_journal
 from homdp_ppl.study.directory import StudyDirectory
 from homdp_ppl.study.files import source_of
 from homdp_ppl.study.learners import learner
+from homdp_ppl.study.observing import observing
 from homdp_ppl.study.pace import Pace
-from homdp_ppl.study.reveals import split_reveal
+from homdp_ppl.study.reveals import FORESIGHT, OBSERVATION, split_reveal
 from homdp_ppl.study.sources import find_planner, find_rule, find_world
 from homdp_ppl.study.specification import Study, Unit
 
@@ -136,8 +139,21 @@ def begin(study: Study, unit: Unit, world: World | None = None) -> list[Any]:
     rule, planner, model = _parts(world, unit.prior, text, study.planner, sources)
     many = study.episodes * study.seeds >= FEW  # the same for all blocks of seeds
     common = study.episodes, list(unit.seeds), model
-    request = Request(world, rule, planner, *common, reveal=reveal)
-    return begin_runs(check_request(request), many)
+    foresight, shown = reveal == FORESIGHT, reveal if isinstance(reveal, Reveal) else None
+    request = Request(world, rule, planner, *common, reveal=shown, foresight=foresight)
+    runs = begin_runs(check_request(request), many)
+    return _observing(request, runs, many) if reveal == OBSERVATION else runs
+
+
+def _observing(request: Request, runs: list[Run], many: bool) -> list[Run]:
+    """The runs with one more observation of each state; their optimum is that of the world."""
+    parts = observing(request.world, request.explorer, request.planner, request.declaration, 1)
+    world, planner, model = parts
+    further = request._replace(world=world, planner=planner, model=model, reveal=Reveal(0.0))
+    return [
+        replace(run, task=replace(run.task, optimum=same.task.optimum, slack=same.task.slack))
+        for run, same in zip(begin_runs(check_request(further), many), runs, strict=True)
+    ]
 
 
 @lru_cache(maxsize=64)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import jax
 import numpy as np
+import numpyro
 import numpyro.distributions as dist
 import pytest
 
@@ -18,6 +19,7 @@ from homdp_ppl import (
     homdp,
     learn,
     models,
+    posterior,
 )
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.reveal import revealed
@@ -25,6 +27,7 @@ from homdp_ppl.explorers._believing import update_belief
 from homdp_ppl.learning.learner import Learner
 from homdp_ppl.learning.replay import restore
 from homdp_ppl.planners import history_tree
+from homdp_ppl.posteriors import Gate, Sampling
 from tests.declare.test_terminal import native
 from tests.posteriors import programs
 from tests.raising import raises
@@ -176,7 +179,7 @@ def test_rules_that_count_need_a_coin(tiger, rule, reveal):
 def test_rules_that_need_every_state(tiger):
     for reveal in (HALF, LAST):
         with raises(ParameterError, "reveal"):
-            run_of(tiger, explorers.hop_v([tiger], [tiger]), reveal=reveal)
+            run_of(tiger, explorers.hop_b_class([tiger]), reveal=reveal)
 
 
 def test_options_that_need_every_state(tiger):
@@ -211,3 +214,41 @@ def test_learners_of_live_systems_validate_gaps(tiger):
     with raises(DataError, "states"):
         complete.update(complete.init(), episode)
     assert complete.explorer.update is update_belief
+
+
+def coined(chance, unit="step"):
+    """The tiger that listens, whose states are revealed by an unknown coin."""
+
+    @homdp(states=2, observations=2, actions=2, horizon=3, reward=np.eye(2), reveal_unit=unit)
+    def model():
+        moves = numpyro.sample("moves", dist.Dirichlet(np.ones((2, 2, 2))))
+        shows = numpyro.sample("shows", dist.Dirichlet(np.ones((2, 2))))
+        q = numpyro.sample("q", dist.Beta(2, 2))
+        return Kernels([0.5, 0.5], moves, shows, revealed=q)
+
+    tables = np.full((2, 2, 2), 0.5), np.array([[0.8, 0.2], [0.3, 0.7]])
+    return model.at(moves=tables[0], shows=tables[1], q=chance)
+
+
+@pytest.mark.parametrize("unit", ["step", "episode"])
+@pytest.mark.parametrize("name", ["tight", "anytime", "greedy", "posterior_sampling"])
+def test_a_declared_coin_is_the_protocol(name, unit):
+    """What is revealed, and the counts of the rule, are those of the protocol of the same share."""
+    world, reveal = coined(0.4, unit), Reveal(0.4, unit)
+    run = run_of(world, getattr(explorers, name)())
+    masks = np.array([reveal.mask(0, k, 3) for k in range(12)])
+    assert np.array_equal(run.episodes.revealed, masks)
+    assert run.about["reveal"] == str(reveal)
+    assert run.state.counts.emission.sum() == masks[:, :3].sum()
+    assert run.state.counts.transition.sum() == (masks[:, :-1] & masks[:, 1:]).sum()
+    shown = masks.sum() if unit == "step" else masks.all(1).sum()
+    total = masks.size if unit == "step" else len(masks)
+    loose = Gate(r_hat=2, ess=1)
+    belief = posterior(world.homdp, run.episodes, sampling=Sampling(chains=2), gate=loose)
+    spread = belief.atoms.values["q"].std() / 10
+    assert abs(belief.site_means["q"] - (2 + shown) / (4 + total)) < spread
+
+
+def test_a_declared_coin_and_a_protocol_are_refused():
+    with raises(ParameterError, "reveal"):
+        run_of(coined(0.4), reveal=HALF)

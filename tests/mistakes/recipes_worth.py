@@ -61,6 +61,7 @@ def hindsight() -> Iterator[Recipe]:
         protocol=Reveal(),
         model=None,
         foresight=False,
+        observations=0,
         epsilon=0.1,
         patient="episodes seeds",
     )

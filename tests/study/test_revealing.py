@@ -10,6 +10,7 @@ from scipy import stats
 from homdp_ppl import ParameterError, Reveal, explorers, learn, models, study
 from homdp_ppl.cli.main import main
 from homdp_ppl.planners import history_tree
+from homdp_ppl.study.revealing import kind_of
 from homdp_ppl.study.reveals import split_reveal, with_share
 from tests.raising import raises
 
@@ -74,6 +75,8 @@ def test_shares_are_options_of_rules():
         for share in (0.0, 0.2, 1.0):
             text = with_share(rule, share)
             assert split_reveal(text) == (rule, None if share == 1 else Reveal(share))
+    for kind in ("foresight", "observation"):
+        assert split_reveal(with_share("greedy", kind)) == ("greedy", kind)
     for wrong in ("greedy:reveal=many", "greedy:reveal=2", "greedy:reveal="):
         with raises(ParameterError):
             split_reveal(wrong)
@@ -101,6 +104,35 @@ def test_a_study_with_shares(tmp_path, capsys):
         assert np.array_equal(runs[1].values, alone.values)
     assert (out / "report.html").exists()
     assert json.dumps(directory.study.to_json())
+
+
+def test_a_study_with_references(tmp_path):
+    """Foresight and extra observations are runs of the study, and lines of its report."""
+    out = tmp_path / "here"
+    command = ["compare", "tiger_table:horizon=2", "--explorers", "posterior_sampling"]
+    command += ["--reveal", "1,foresight,0,observation", "--episodes", "5", "--seeds", "2"]
+    assert main([*command, "--priors", "declared", "--out", str(out), "--workers", "1"]) == 0
+    directory = study.StudyDirectory.open(out)
+    rule = "posterior_sampling"
+    references = [f"{rule}:reveal={kind}" for kind in ("foresight", "observation")]
+    assert directory.study.explorers == (f"{rule}:reveal=0", rule, *references)
+    runs = {text: found for (_, _, text), found in study.read_runs(directory).items()}
+    world = models.load("tiger_table", horizon=2)
+    rules, options = [explorers.posterior_sampling()], {"shares": (0, 1), "observations": 1}
+    found = study.hindsight(world, rules, history_tree(), 5, [0, 1], **options)
+    for text, alone in zip(references, (found.foresight, found.extra), strict=True):
+        for k in (0, 1):
+            assert np.array_equal(runs[text][k].values, alone[rule][k].values)
+    page = (out / "report.html").read_text()
+    assert "Value of hindsight" in page
+    for row in found.rows:
+        assert f"{rule}, {kind_of(found, row)}: " in page
+
+
+def test_a_study_of_one_share_has_no_section(tmp_path):
+    command = ["compare", "tiger:horizon=2", "--explorers", "uniform", "--episodes", "3"]
+    main([*command, "--seeds", "1", "--out", str(tmp_path / "here"), "--workers", "1"])
+    assert "Value of hindsight" not in (tmp_path / "here" / "report.html").read_text()
 
 
 def test_rules_that_cannot_learn_are_refused_before_the_study(tmp_path):

@@ -11,6 +11,7 @@ import numpy as np
 from homdp_ppl.core.checked import checked
 from homdp_ppl.precision import x64
 from homdp_ppl.report.formatting import counted
+from homdp_ppl.report.page.hindsight import hindsight_section, shares_of
 from homdp_ppl.report.page.html import Html, document, number, paragraph, tag, text
 from homdp_ppl.report.page.last import forest_section, policy_section, radius_section
 from homdp_ppl.report.page.model import (
@@ -207,6 +208,11 @@ def _model(k: int, one: Shown) -> Html:
     parts = [
         section("The problem", lambda: story_section(one)),
         section("Regret", lambda: regret_section(one)),
+        *(
+            [section("Value of hindsight", lambda: hindsight_section(one))]
+            if shares_of(one)
+            else []
+        ),
         section("Optimism", lambda: optimism_section(one)),
         section("Certificates", lambda: certificate_section(one)),
         section("Prior sensitivity", lambda: prior_section(one)),

@@ -25,6 +25,7 @@ from homdp_ppl.report.studies import draw_optimism
 from homdp_ppl.study import StudyDirectory
 from homdp_ppl.study.directory import slug
 from homdp_ppl.study.reading import Runs
+from homdp_ppl.study.reveals import OBSERVATION, split_reveal
 from homdp_ppl.study.sources import takes_world
 from homdp_ppl.study.specification import Unit
 
@@ -90,6 +91,7 @@ class Shown:
         """
         pool = self.ended or self.declared
         learned = {rule: several for rule, several in pool.items() if not takes_world(rule)} or pool
+        learned = {rule: v for rule, v in learned.items() if not sees_more(rule)} or learned
         rule = min(
             learned, key=lambda name: float(np.mean([run.lost[-1] for run in learned[name]]))
         )
@@ -100,6 +102,11 @@ class Shown:
         """The chosen run in words."""
         rule, run = self.chosen
         return f"{rule}, seed {run.about['seed']}"
+
+
+def sees_more(rule: str) -> bool:
+    """Whether a rule learns from more observations than the declaration has."""
+    return split_reveal(rule).reveal == OBSERVATION
 
 
 def section(title: str, make: Callable[[], Html]) -> Html:
