@@ -176,7 +176,7 @@ class Agent(Reading):
                 text = str(error.problems[0])[:LONGEST]
                 if session.refused != text:
                     self._keeper.append(Refuse(session.ordinal, text))
-                raise
+                raise DataError(error.args[0], error.problems) from None
             if event is None:
                 return
             was_revealed = session.is_revealed

@@ -38,6 +38,7 @@ EXCLUDED = "reveals that the declaration excludes"
 LISTED = 3  # uncertain rows in a summary
 
 
+ROWS = ("row", "draws", "moves the value by")
 PERIOD = ("episodes", "revealed", "optimistic", "expected", "delivered", "standard error")
 
 
@@ -137,8 +138,8 @@ class LiveCheck:
         return html.block(
             html.paragraph(f"{self.homdp.name}, {self.episodes:,} episodes: {said}", strong=True),
             html.table("Findings", head, found),
-            html.table("Returns over time", PERIOD, periods),
-            html.table("Rows that matter most", ("row", "draws", "moves the value by"), rows),
+            html.table("Returns over time", PERIOD, periods) if periods else "",
+            html.table("Rows that matter most", ROWS, rows) if rows else "",
             html.listing(self.notes),
         )
 
