@@ -333,8 +333,9 @@ def test_a_reveal_of_too_few_states():
 def test_an_excluded_reveal():
     agent = Agent(models.load("tiger", horizon=1).homdp, explorers.greedy(), history_tree())
     agent.begin("p 1").act("growl left")
-    with pytest.raises(ExcludedError) as caught:
+    with pytest.raises(DataError) as caught:
         agent.reveal("p 1", ["left", "right"])
+    assert type(caught.value) is DataError  # so that its name in JSON is public
     assert str(caught.value) == (
         "reveal of 'p 1': 1 problem\n"
         "  1. data[episode 'p 1', step 1]: got transition (left, listen, right), declared "

@@ -11,7 +11,7 @@ from homdp_ppl.agent.additions import add_events
 from homdp_ppl.agent.delays import warn_of_delays
 from homdp_ppl.agent.events import LONGEST, Abandon, Refuse
 from homdp_ppl.agent.keeper import Keeper, make_learner
-from homdp_ppl.agent.knowledge import Delay
+from homdp_ppl.agent.knowledge import Delay, with_gaps
 from homdp_ppl.agent.live import LiveEpisode
 from homdp_ppl.agent.reading import Reading
 from homdp_ppl.agent.reveals import ExcludedError, reveal_event
@@ -148,6 +148,8 @@ class Agent(Reading):
             All states: one per step and the state after the last action, as names, indices or real
             numbers. Or some of them, as a dictionary from steps, which start at 1, to states;
             further calls complete them. A state that is revealed again replaces the earlier one.
+            None says that a state will never be revealed. Rules with a posterior sum over it; rules
+            that count refuse it. Certificates end before the first such episode.
         rewards, labels
             Recorded rewards, one per step, and labels, one per state.
 
@@ -169,12 +171,12 @@ class Agent(Reading):
             if problem is not None:
                 raise DataError("reveal", [problem])
             try:
-                event = reveal_event(self.homdp, session, states, rewards, labels)
+                event = reveal_event(self._keeper.learner, session, states, rewards, labels)
             except ExcludedError as error:
                 text = str(error.problems[0])[:LONGEST]
                 if session.refused != text:
                     self._keeper.append(Refuse(session.ordinal, text))
-                raise
+                raise DataError(error.args[0], error.problems) from None
             if event is None:
                 return
             was_revealed = session.is_revealed
@@ -258,6 +260,8 @@ class Agent(Reading):
             old = self._keeper.learner
             learner = Learner(homdp, old.explorer, old.planner, old.episodes, old.seed)
             learner.planning, learner.init()  # raise errors for incompatible parts
+            if self._keeper.ledger.with_gaps:
+                with_gaps(learner)
             events = migrated(self._keeper.events(), self._keeper.ledger, homdp)
             self._keeper.replace(events, learner)
             self._inferred = None

@@ -16,6 +16,7 @@ from homdp_ppl.agent.ledger import Ledger, Session, episodes_of
 from homdp_ppl.agent.outcomes import drift, fit, outcomes_of
 from homdp_ppl.agent.replaying import Groups, Replays, groups_of, observed, replay
 from homdp_ppl.core import html
+from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.core.graph_policy import graph_of
 from homdp_ppl.core.policy import Policy, Searching
 from homdp_ppl.core.spaces import require_finite
@@ -37,6 +38,7 @@ EXCLUDED = "reveals that the declaration excludes"
 LISTED = 3  # uncertain rows in a summary
 
 
+ROWS = ("row", "draws", "moves the value by")
 PERIOD = ("episodes", "revealed", "optimistic", "expected", "delivered", "standard error")
 
 
@@ -136,8 +138,8 @@ class LiveCheck:
         return html.block(
             html.paragraph(f"{self.homdp.name}, {self.episodes:,} episodes: {said}", strong=True),
             html.table("Findings", head, found),
-            html.table("Returns over time", PERIOD, periods),
-            html.table("Rows that matter most", ("row", "draws", "moves the value by"), rows),
+            html.table("Returns over time", PERIOD, periods) if periods else "",
+            html.table("Rows that matter most", ROWS, rows) if rows else "",
             html.listing(self.notes),
         )
 
@@ -156,7 +158,7 @@ def check_agent(
     if problems:
         raise DataError("check", problems)
     groups, skipped = groups_of(ledger, actor, last)
-    shown = [session for session in ledger.revealed[-last:] if session.actions]
+    shown = [session for session in ledger.complete[-last:] if session.actions]
     if not groups.sessions and not shown:
         expected = "an episode that was played to its end, or that is revealed"
         raise DataError("check", [Problem("episodes", "none", expected)])
@@ -188,7 +190,7 @@ def check_agent(
         findings.append(Finding(what, late.delay, late.otherwise, late.otherwise, late.p_value))
     rows = _rows(homdp, belief, policy, tables)
     notes = _notes(skipped, rows is None, refused)
-    revealed = sum(session.is_revealed for session in groups.sessions)
+    revealed = sum(session.is_complete for session in groups.sessions)
     return LiveCheck(
         homdp,
         len(groups.sessions),
@@ -204,7 +206,7 @@ def check_agent(
 def _returns(homdp: HOMDP, groups: Groups) -> Array:
     """The return of each session, NaN if it is not revealed or a reward is missing."""
     returns = np.full(len(groups.sessions), np.nan)
-    places = [k for k, session in enumerate(groups.sessions) if session.is_revealed]
+    places = [k for k, session in enumerate(groups.sessions) if session.is_complete]
     if places:
         batch = episodes_of([groups.sessions[k] for k in places], homdp.spaces)
         returns[places] = np.asarray(homdp.rewards_of(batch)).sum(-1)
@@ -279,7 +281,8 @@ def _rows(
     if isinstance(policy, Searching):
         return None
     graph = graph_of(policy, homdp)
-    return uncertain_rows(homdp, graph, belief.mean, tables, belief.counts)  # type: ignore[arg-type]
+    counts = belief.data.counts if isinstance(belief.data, Evidence) else belief.counts
+    return uncertain_rows(homdp, graph, belief.mean, tables, counts)  # type: ignore[arg-type]
 
 
 def _notes(skipped: int, searching: bool, refused: list[Session]) -> tuple[str, ...]:

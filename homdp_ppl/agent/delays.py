@@ -36,8 +36,8 @@ class Association(NamedTuple):
 
 
 def delayed(sessions: Sequence[Session]) -> list[Session]:
-    """The revealed sessions with a known delay."""
-    return [s for s in sessions if s.is_revealed and s.delay is not None]
+    """The sessions with a known delay and without missing states."""
+    return [s for s in sessions if s.is_complete and s.delay is not None]
 
 
 def association(

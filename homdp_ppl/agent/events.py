@@ -70,7 +70,7 @@ class Reveal(NamedTuple):
     """States of an episode are revealed, or corrected."""
 
     ordinal: int
-    states: dict[int, Value]  # by step, from 1
+    states: dict[int, Value | None]  # by step, from 1; None: never revealed
     rewards: list[float] | None = None
     labels: list[float] | None = None
 
@@ -185,7 +185,7 @@ def _is_valid(event: Event, spaces: Spaces) -> bool:
             return _is_whole(n) and isinstance(problem, str) and len(problem) <= LONGEST
         case Reveal(ordinal=n, states=states, rewards=rewards, labels=labels):
             inside = all(
-                _is_whole(h) and 1 <= h <= H + 1 and is_value(x, spaces.states)
+                _is_whole(h) and 1 <= h <= H + 1 and (x is None or is_value(x, spaces.states))
                 for h, x in states.items()
             )
             return _is_whole(n) and inside and _are_numbers(rewards) and _are_numbers(labels)

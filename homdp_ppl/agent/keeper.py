@@ -12,7 +12,7 @@ from homdp_ppl.agent.actor import Actor
 from homdp_ppl.agent.book import JOURNAL, Book, DirectoryBook, MemoryBook
 from homdp_ppl.agent.events import LONGEST, Begin, Event, Gap, from_block, is_text, to_block
 from homdp_ppl.agent.identity import agent_facts, agent_problems
-from homdp_ppl.agent.knowledge import Delay, Knowledge
+from homdp_ppl.agent.knowledge import Delay, Knowledge, with_gaps
 from homdp_ppl.agent.ledger import Ledger, Session, episodes_of
 from homdp_ppl.agent.policies import Shelf
 from homdp_ppl.core.arguments import count_problems, is_count, refuse
@@ -24,7 +24,8 @@ from homdp_ppl.learning.checks import takes_a_model
 from homdp_ppl.learning.learner import Decision, Learner
 from homdp_ppl.learning.planning import Planner
 from homdp_ppl.posteriors import Posterior, posterior
-from homdp_ppl.posteriors.data import as_counts
+from homdp_ppl.posteriors.data import check_episodes
+from homdp_ppl.posteriors.particles import Particles, Reweighted
 from homdp_ppl.posteriors.tracking import Tracked
 from homdp_ppl.storage.atomic import StorageError
 
@@ -123,7 +124,7 @@ class Keeper:
         ledger, knowledge, homdp = self.ledger, self.actor.knowledge, self.learner.homdp
         if len(knowledge.data(ledger)) == len(ledger.revealed):
             memory = knowledge.state(ledger).memory
-            if isinstance(memory, Tracked):
+            if isinstance(memory, Tracked | Particles | Reweighted):
                 return memory.belief
             if isinstance(memory, Posterior):
                 return memory
@@ -151,6 +152,8 @@ class Keeper:
             if any(s.is_open and s.decision is None for s in ledger.sessions):
                 raise ValueError("an open episode without a policy")
         if ledger.revealed:
+            if ledger.with_gaps:
+                with_gaps(self.learner)  # raises an error for rules that need all states
             check_data(episodes_of(ledger.revealed, ledger.spaces), self.learner.homdp)
         self.ledger = ledger
         self.actor.restart()
@@ -180,7 +183,7 @@ class Keeper:
 def check_data(episodes: Episodes, homdp: HOMDP) -> None:
     """Raise an error for episodes that :func:`homdp_ppl.posterior` would not accept."""
     if homdp.spaces.finite:
-        as_counts(homdp, episodes)
+        check_episodes(homdp, episodes)
     else:
         Episodes.of(episodes, homdp).require_revealed(f"data for {homdp.name}")
 

@@ -3,7 +3,8 @@
 Frequentist sets use the longest prefix of episodes, in the order in which they began, whose states
 are all revealed. This is sound for every mechanism of delay. Other rules, and all rules if delays
 are declared independent of what happened, use every revealed episode. Episodes are always used in
-the order of their ordinals, whatever the order of the reveals.
+the order of their ordinals, whatever the order of the reveals. Once a state is declared never to be
+revealed, a Bayesian rule sums over missing states, as in ``learn`` with a protocol of reveals.
 """
 
 from __future__ import annotations
@@ -44,10 +45,12 @@ class Knowledge:
         frequentist = learner.explorer.about.guarantee == "frequentist"
         self.needs_prefix = frequentist and delay == "any"
         self._corrections = 0
-        self._restart()
+        self._restart(gaps=False)
 
-    def _restart(self) -> None:
-        self._base = self._state = self._learner.init()
+    def _restart(self, gaps: bool) -> None:
+        self._gaps = gaps  # whether states are missing
+        learner = with_gaps(self._learner) if gaps else self._learner
+        self._base = self._state = learner.init()
         self._closed = 0  # sessions that the base has used or skipped
         self._used: list[int] = []  # ordinals that the state uses, after those of the base
         self._looked = 0  # sessions that were looked at, if they only count
@@ -57,19 +60,21 @@ class Knowledge:
             and self._learner.explorer.update in COUNTING
             and self._base.counts is not None
             and self._base.memory is None
+            and not gaps
         )
 
     def data(self, ledger: Ledger) -> list[Session]:
         """The sessions that the rule uses, in order."""
         if self._epochs:
             return slot_data(ledger, skip_gaps=self._delay == "independent")
-        return sound_data(ledger, "any" if self.needs_prefix else "independent")
+        return sound_data(ledger, "any") if self.needs_prefix else ledger.revealed
 
     @in_x64
     def state(self, ledger: Ledger) -> State:
         """The state of the rule after all episodes that it uses."""
-        if ledger.corrections != self._corrections:
-            self._restart()
+        gaps = ledger.with_gaps > 0
+        if ledger.corrections != self._corrections or gaps != self._gaps:
+            self._restart(gaps)
             self._corrections = ledger.corrections
         if self._commutes:
             self._state = self._with(self._state, self._new(ledger), ledger)
@@ -134,8 +139,16 @@ def sound_data(ledger: Ledger, delay: Delay) -> list[Session]:
     """The revealed sessions that confidence sets may use, in order.
 
     If delays may depend on what happened, these are the sessions before the first one, in the order
-    in which they began, that is not revealed.
+    in which they began, that is not revealed. They always end before a session with missing states:
+    why a state is missing may depend on it.
     """
-    if delay == "independent":
-        return ledger.revealed
-    return list(takewhile(lambda session: session.is_revealed, ledger.sessions))
+    if delay == "any":
+        return list(takewhile(lambda session: session.is_complete, ledger.sessions))
+    before = takewhile(lambda session: not (session.is_revealed and session.gaps), ledger.sessions)
+    return [session for session in before if session.is_complete]
+
+
+def with_gaps(learner: Learner) -> Learner:
+    """The same learner for episodes with missing states; raises an error if it needs them all."""
+    parts = learner.homdp, learner.explorer, learner.planner, learner.episodes, learner.seed
+    return Learner(*parts, hindsight="partial")

@@ -9,10 +9,10 @@ import numpy as np
 
 from homdp_ppl.agent.events import Abandon, Act, Add, Begin, End, Event, Gap, Made, Refuse, Reveal
 from homdp_ppl.agent.values import Value
-from homdp_ppl.core.episode import Ended, Episode
+from homdp_ppl.core.episode import Ended, Episode, hide
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.policy import Trajectory
-from homdp_ppl.core.spaces import Space, Spaces, is_real, shape_of
+from homdp_ppl.core.spaces import Real, Space, Spaces, is_real, shape_of
 
 
 @dataclass
@@ -27,7 +27,9 @@ class Session:
     actions: list[int] = field(default_factory=list)
     ended: Ended | None = None
     abandoned: str | None = None  # the reason
-    states: dict[int, Value] = field(default_factory=dict)  # by step, from 1
+    # by step, from 1; None for states that will never be revealed
+    states: dict[int, Value | None] = field(default_factory=dict)
+    gaps: int = 0  # states that will never be revealed
     rewards: list[float] | None = None
     labels: list[float] | None = None
     refused: str | None = None  # why the last reveal was refused, if it was not settled
@@ -41,8 +43,13 @@ class Session:
 
     @property
     def is_revealed(self) -> bool:
-        """Whether it has ended and all its states are revealed."""
+        """Whether it has ended and each of its states is revealed, or never will be."""
         return self.ended is not None and len(self.states) == len(self.actions) + 1
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has ended and all its states are revealed."""
+        return self.is_revealed and not self.gaps
 
     @property
     def is_pending(self) -> bool:
@@ -50,15 +57,17 @@ class Session:
         return self.ended is not None and self.abandoned is None and not self.is_revealed
 
     def episode(self, spaces: Spaces) -> Episode:
-        """The episode, whose states are revealed."""
+        """The episode, which is revealed; states that will never be are masked."""
         assert self.ended is not None
         states = [self.states[h] for h in range(1, len(self.actions) + 2)]
+        known = np.array([x is not None for x in states])
+        hidden = values_array(filled(states, spaces), spaces.states)
         return Episode(
             Trajectory(
                 values_array(self.observations, spaces.observations),
                 np.array(self.actions, dtype=np.int64),
             ),
-            values_array(states, spaces.states),
+            hide(hidden, known) if self.gaps else hidden,
             rewards=None if self.rewards is None else np.array(self.rewards),
             id=self.id,
             ended=self.ended,
@@ -68,6 +77,14 @@ class Session:
 def values_array(values: Sequence[Value], space: Space) -> np.ndarray:
     """Plain values as an array of indices or numbers."""
     return np.array(values, dtype=_type(space)).reshape(len(values), *shape_of(space))
+
+
+def filled(states: Sequence[Value | None], spaces: Spaces) -> list[Value]:
+    """The states with valid ones in place of those that are not known."""
+    nothing: Value = 0
+    if isinstance(spaces.states, Real):
+        nothing = [0.0] * spaces.states.dimension if spaces.states.shape else 0.0
+    return [nothing if x is None else x for x in states]
 
 
 def _type(space: Space) -> type[np.float64] | type[np.int64]:
@@ -82,17 +99,20 @@ def episodes_of(sessions: Sequence[Session], spaces: Spaces) -> Episodes:
     done = np.zeros((N, H), dtype=np.int64)
     length = np.array([len(session.actions) for session in sessions], dtype=np.int64)
     recorded = np.full((N, H), np.nan)  # missing rewards
+    known = np.arange(H + 1) <= length[:, None]
     for k, session in enumerate(sessions):
         L = length[k]
         seen[k, :L], done[k, :L] = session.observations, session.actions
-        hidden[k, : L + 1] = [session.states[h] for h in range(1, L + 2)]
+        states = [session.states[h] for h in range(1, L + 2)]
+        hidden[k, : L + 1] = filled(states, spaces)
+        known[k, : L + 1] = [x is not None for x in states]
         if session.rewards is not None:
             recorded[k, :L] = session.rewards
     return Episodes(
         seen,
         done,
         hidden,
-        revealed=np.arange(H + 1) <= length[:, None],
+        revealed=known,
         rewards=None if np.isnan(recorded).all() else recorded,
         length=length,
         ended=np.array([session.ended for session in sessions], dtype="U9"),
@@ -118,6 +138,7 @@ class Ledger:
         self.version = 0  # number of changes of the revealed episodes
         self.delays = 0  # number of episodes of the agent whose states were all revealed
         self.corrections = 0  # number of changes of episodes that were revealed already
+        self.with_gaps = 0  # number of revealed episodes with states that will never be revealed
 
     def __getitem__(self, name: str) -> Session:
         return self.sessions[self.ordinals[name]]
@@ -134,6 +155,11 @@ class Ledger:
     def revealed(self) -> list[Session]:
         """All revealed episodes in the order of their ordinals."""
         return [session for session in self.sessions if session.is_revealed]
+
+    @property
+    def complete(self) -> list[Session]:
+        """The revealed episodes without missing states."""
+        return [session for session in self.sessions if session.is_complete]
 
     def apply(self, event: Event) -> None:
         """Apply one event; raises ValueError if it cannot follow the events before it."""
@@ -212,7 +238,10 @@ class Ledger:
         if event.labels is not None and len(event.labels) != steps:
             raise ValueError(f"{len(event.labels)} labels of {steps} states")
         self.corrections += session.is_revealed
+        self.with_gaps -= session.is_revealed and session.gaps > 0
         session.states |= event.states
+        session.gaps = sum(state is None for state in session.states.values())
+        self.with_gaps += session.is_revealed and session.gaps > 0
         session.refused = None
         if session.is_revealed and session.delay is None:
             session.delay = self.clock - session.began

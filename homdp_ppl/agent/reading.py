@@ -93,7 +93,10 @@ class Reading:
 
     @property
     def episodes(self) -> Episodes:
-        """All revealed episodes in the order in which they began."""
+        """All revealed episodes in the order in which they began.
+
+        States that will never be revealed are missing.
+        """
         with self._keeper.turn():
             return episodes_of(self._keeper.ledger.revealed, self.homdp.spaces)
 
@@ -225,7 +228,7 @@ class Reading:
                 raise DataError("explain", [problem])
             policy = self._keeper.actor.policy(self._keeper.ledger, session)
             seen, done = list(session.observations), session.actions[:-1]
-            past = [other for other in self._keeper.ledger.revealed if other is not session]
+            past = [other for other in self._keeper.ledger.complete if other is not session]
             known = episodes_of(past, self.homdp.spaces)
         return explanation(policy, self.posterior, seen, done, draws, known)
 

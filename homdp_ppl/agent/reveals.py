@@ -8,20 +8,25 @@ from typing import Any
 import numpy as np
 
 from homdp_ppl.agent.events import Reveal
-from homdp_ppl.agent.ledger import Session, values_array
+from homdp_ppl.agent.ledger import Session, filled, values_array
 from homdp_ppl.agent.values import Value, encode
 from homdp_ppl.core.arguments import is_count
 from homdp_ppl.core.episode import Episode, hide
 from homdp_ppl.core.episode_validation import excluded_problems
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.policy import Trajectory
+from homdp_ppl.declare.clue_likelihood import evidence_of
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.returns import recorded_problems
 from homdp_ppl.errors import DataError, Problem, shown
+from homdp_ppl.learning.hindsight import SUMMED, UNUSED, hindsight_problems, how
+from homdp_ppl.learning.learner import Learner
 
-NEVER = (
-    "Episodes with states that are never revealed are not supported. Leave out states that are not "
-    "revealed yet: reveal(id, {step: state, ...})."
+YET = "Leave out states that are not revealed yet: reveal(id, {step: state, ...})."
+BIAS = (
+    "None means that a state will never be revealed. Then counts of the others are biased if what "
+    "is revealed depends on what happened: use a Bayesian rule such as posterior_sampling(), or "
+    "abandon the episode. " + YET
 )
 
 
@@ -30,14 +35,14 @@ class ExcludedError(DataError):
 
 
 def reveal_event(
-    homdp: HOMDP, session: Session, states: Any, rewards: Any, labels: Any
+    learner: Learner, session: Session, states: Any, rewards: Any, labels: Any
 ) -> Reveal | None:
     """The event of a reveal; None if it says nothing new. Raises DataError with all problems.
 
     The error is an ExcludedError if the declaration excludes what is revealed.
     """
-    at = f"episode {session.id!r}"
-    found, problems = _states(homdp, session, states, at)
+    homdp = learner.homdp
+    found, problems = _states(learner, session, states, f"episode {session.id!r}")
     recorded = {
         "rewards": _numbers("rewards", rewards, len(session.actions), problems),
         "labels": _numbers("labels", labels, len(session.actions) + 1, problems),
@@ -49,7 +54,8 @@ def reveal_event(
             raise ExcludedError(f"reveal of {session.id!r}", excluded)
     if problems:
         raise DataError(f"reveal of {session.id!r}", problems)
-    new = {step: value for step, value in found.items() if session.states.get(step) != value}
+    known = session.states
+    new = {h: value for h, value in found.items() if h not in known or known[h] != value}
     fresh = {
         name: values
         for name, values in recorded.items()
@@ -59,9 +65,10 @@ def reveal_event(
 
 
 def _states(
-    homdp: HOMDP, session: Session, given: Any, at: str
-) -> tuple[dict[int, Value], list[Problem]]:
+    learner: Learner, session: Session, given: Any, at: str
+) -> tuple[dict[int, Value | None], list[Problem]]:
     """The revealed states by step, from a mapping or a sequence of all states."""
+    spaces = learner.homdp.spaces
     last = len(session.actions) + 1
     problems: list[Problem] = []
     items = _items(given)
@@ -73,17 +80,28 @@ def _states(
         remedy = "For some of the states, pass a dictionary: {step: state, ...}."
         got = f"{len(items)} state{'s' * (len(items) != 1)}"
         return {}, [Problem("states", got, expected, remedy, at)]
-    found: dict[int, Value] = {}
+    found: dict[int, Value | None] = {}
     for step, state in items:
         place = f"{at}, step {step}" if is_count(step) else at
         if not is_count(step) or step > last:
             problems.append(Problem("states", f"step {shown(step)}", f"a step in 1..{last}", at=at))
         elif state is None or state is np.ma.masked:
-            problems.append(Problem("states", "None", "a state", NEVER, place))
+            found[int(step)], wrong = None, never_problems(learner, place)
+            problems += wrong
         else:
-            found[int(step)], wrong = encode("states", state, homdp.spaces.states, place)
+            found[int(step)], wrong = encode("states", state, spaces.states, place)
             problems += wrong
     return found, problems
+
+
+def never_problems(learner: Learner, at: str) -> list[Problem]:
+    """Why a rule cannot use an episode with a state that is never revealed; empty if it can."""
+    refused = hindsight_problems(learner.explorer, learner.homdp, "partial")
+    if not refused:
+        return []
+    if how(learner.explorer) in (SUMMED, UNUSED):
+        return [Problem("states", "None", refused[0].expected, YET, at)]
+    return [Problem("states", "None", f"a state, for {learner.explorer.name}", BIAS, at)]
 
 
 def _items(given: Any) -> list[tuple[Any, Any]] | None:
@@ -114,20 +132,20 @@ def _numbers(where: str, given: Any, length: int, problems: list[Problem]) -> li
 
 
 def _episode_problems(
-    homdp: HOMDP, session: Session, states: dict[int, Value], rewards: list[float] | None
+    homdp: HOMDP, session: Session, states: dict[int, Value | None], rewards: list[float] | None
 ) -> tuple[list[Problem], list[Problem]]:
     """Problems of the whole episode with the states that are revealed so far.
 
     The second list has outcomes that the declaration excludes.
     """
     steps, spaces = range(1, len(session.actions) + 2), homdp.spaces
-    missing = [step not in states for step in steps]
-    blank: Any = next(iter(states.values()), None)
-    if blank is None:
+    if not states:
         where = f"episode {session.id!r}"
         return [Problem("states", "no state", "at least one state", at=where)], []
-    filled = values_array([states.get(step, blank) for step in steps], spaces.states)
-    hidden = hide(filled, ~np.array(missing)) if any(missing) else filled
+    given = [states.get(step) for step in steps]
+    missing = [state is None for state in given]
+    hidden = values_array(filled(given, spaces), spaces.states)
+    hidden = hide(hidden, ~np.array(missing)) if any(missing) else hidden
     seen = values_array(session.observations, spaces.observations)
     trajectory = Trajectory(seen, np.array(session.actions, dtype=np.int64))
     assert session.ended is not None
@@ -140,4 +158,16 @@ def _episode_problems(
     if not spaces.finite:
         return [], []
     excluded = excluded_problems(episodes, homdp.structure.support, homdp.form, spaces)
-    return ([], excluded) if any(missing) or excluded else (recorded_problems(homdp, episodes), [])
+    if excluded or len(states) < len(given):  # the other states may still follow
+        return [], excluded
+    problems = recorded_problems(homdp, episodes)
+    return problems, [] if problems or not any(missing) else gap_problems(homdp, episodes)
+
+
+def gap_problems(homdp: HOMDP, episodes: Episodes) -> list[Problem]:
+    """Missing states that no states explain."""
+    try:
+        evidence_of(homdp, episodes)
+    except DataError as error:
+        return list(error.problems)
+    return []

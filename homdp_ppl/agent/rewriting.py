@@ -12,7 +12,7 @@ from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.spaces import Space, Spaces, is_real
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import DataError, ParameterError, Problem
-from homdp_ppl.posteriors.data import as_counts
+from homdp_ppl.posteriors.data import check_episodes
 
 
 def without(events: Iterable[Event], ordinal: int) -> list[Event]:
@@ -59,7 +59,7 @@ def migrated(events: Iterable[Event], ledger: Ledger, homdp: HOMDP) -> list[Even
     if new.revealed:
         data = episodes_of(new.revealed, homdp.spaces)
         if homdp.spaces.finite:
-            as_counts(homdp, data)
+            check_episodes(homdp, data)
         else:
             Episodes.of(data, homdp)
     return result
@@ -80,9 +80,9 @@ class _Change:
         if problems:
             raise ParameterError("migrate", problems)
 
-    def _to(self, name: str, value: Value) -> Any:
+    def _to(self, name: str, value: Value | None) -> Any:
         table = self._maps[name]
-        return value if table is None else table[int(value)]  # type: ignore[arg-type]
+        return value if table is None or value is None else table[int(value)]  # type: ignore[arg-type]
 
     def event(self, event: Event) -> Event:
         """The event under the new declaration."""

@@ -92,6 +92,15 @@ def refuse_traced(counts: Counts) -> None:
         raise TracedError("posterior", [problem])
 
 
+def check_episodes(homdp: HOMDP, episodes: Episodes) -> None:
+    """Raise an error for episodes of finite spaces that a posterior would not accept."""
+    if incomplete_problems(episodes):
+        _refuse_excluded(homdp, _episodes(homdp, episodes))
+        evidence_of(homdp, episodes)
+    else:
+        as_counts(homdp, episodes)
+
+
 def check_episode(homdp: HOMDP, episode: Episode, gaps: bool = False) -> None:
     """Raise an error unless this is one episode that is possible under the declaration.
 

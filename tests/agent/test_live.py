@@ -218,7 +218,7 @@ def test_a_correction_replaces_states():
 
 
 def test_reveals_are_validated_together():
-    agent = tiger_agent()
+    agent = tiger_agent(explorers.greedy())
     played(agent, 1)
     with raises(DataError, "states[episode 'e0', step 2]", "states[episode 'e0', step 3]"):
         agent.reveal("e0", ["left", "lion", 7, "left"])
