@@ -191,12 +191,19 @@ def as_numbers(
         order, starts = _grouped(levels.codes, wrong)
         report.each(
             [order[low:high] for low, high in starts],
-            lambda k: Problem(where, shown(levels.values[int(wrong[k])]), "a finite number"),
+            lambda k: _no_number(where, levels.values[int(wrong[k])]),
         )
     if not len(table):
         return np.zeros(0), np.zeros(0, dtype=bool)
     table[missing] = np.nan
     return table[levels.codes], ~missing[levels.codes]
+
+
+def _no_number(where: str, value: Any) -> Problem:
+    """The problem of a value that is no finite number."""
+    comma = isinstance(value, str) and bool(np.isfinite(_number(value.replace(",", "."))))
+    remedy = "Write numbers with a decimal point." * comma
+    return Problem(where, shown(value), "a finite number", remedy)
 
 
 def _is_plain(column: Column, kinds: str) -> TypeGuard[Values]:

@@ -11,6 +11,7 @@ from homdp_ppl.core.table_problems import Report
 from homdp_ppl.errors import Problem
 
 NO_STEP = "Pass step=None if the rows of each episode are in order."
+TWICE = "Leave out one of them, or pass step=None if the rows of each episode are in order."
 
 
 class Rows(NamedTuple):
@@ -100,7 +101,7 @@ def _check_order(rows: Rows, order: Values, steps: Steps, report: Report, whole:
             steps.name,
             f"two rows for {_step(order[twice[k]], steps.numbered)} of {_episode(rows, twice[k])}",
             "one row per step",
-            NO_STEP,
+            TWICE,
         ),
     )
     if not (steps.numbered and whole):

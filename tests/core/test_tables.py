@@ -288,6 +288,14 @@ def test_rows_in_a_wrong_order_are_not_too_many_steps():
     assert {p.where for p in caught.value.problems} == {"observation", "action"}
 
 
+def test_decimal_commas_are_explained():
+    with pytest.raises(DataError) as caught:
+        Episodes.from_frame(lamp(reward=["0,5", "much", None, "1.5", ""]), LAMP)
+    first, second = caught.value.problems
+    assert "decimal point" in first.remedy
+    assert not second.remedy
+
+
 def test_a_step_in_a_terminal_state_is_reported():
     table = {"episode": ["a", "a"], "observation": ["dark"] * 2, "action": ["wait"] * 2}
     with raises(DataError, "state[row 0]"):
