@@ -142,8 +142,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     --------
     >>> did_you_mean("tigre", ["lock", "tiger"])
     "Did you mean 'tiger'?"
+    >>> did_you_mean(" TIGER", ["lock", "tiger"])
+    "Did you mean 'tiger'?"
     """
-    near = get_close_matches(name, list(known), n=1) if isinstance(name, str) else []
+    if not isinstance(name, str):
+        return ""
+    names = list(known)
+    near = get_close_matches(name, names, n=1)
+    if not near:  # capital letters only
+        folded = {each.strip().casefold(): each for each in names if isinstance(each, str)}
+        near = [folded[each] for each in [name.strip().casefold()] if each in folded]
     return f"Did you mean {near[0]!r}?" if near else ""
 
 

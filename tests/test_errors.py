@@ -56,4 +56,5 @@ def test_errors_on_one_line():
 
 def test_similar_names_are_suggested():
     assert did_you_mean("listn", ("listen", "open")) == "Did you mean 'listen'?"
+    assert did_you_mean("LISTEN ", ("listen", "open")) == "Did you mean 'listen'?"
     assert did_you_mean("zebra", ("listen", "open")) == did_you_mean("listen", ()) == ""

@@ -191,12 +191,19 @@ def as_numbers(
         order, starts = _grouped(levels.codes, wrong)
         report.each(
             [order[low:high] for low, high in starts],
-            lambda k: Problem(where, shown(levels.values[int(wrong[k])]), "a finite number"),
+            lambda k: _no_number(where, levels.values[int(wrong[k])]),
         )
     if not len(table):
         return np.zeros(0), np.zeros(0, dtype=bool)
     table[missing] = np.nan
     return table[levels.codes], ~missing[levels.codes]
+
+
+def _no_number(where: str, value: Any) -> Problem:
+    """The problem of a value that is no finite number."""
+    comma = isinstance(value, str) and bool(np.isfinite(_number(value.replace(",", "."))))
+    remedy = "Write numbers with a decimal point." * comma
+    return Problem(where, shown(value), "a finite number", remedy)
 
 
 def _is_plain(column: Column, kinds: str) -> TypeGuard[Values]:
@@ -213,19 +220,20 @@ def _number(value: Any) -> float:
 
 
 def as_keys(
-    where: str, column: Column, report: Report, blanks: Collection[str] = ("",)
+    where: str, column: Column, used: Known, report: Report, blanks: Collection[str] = ("",)
 ) -> tuple[Values, Values]:
     """The number of each row's episode, in order of first appearance, and the ids as texts.
 
-    The number is -1 if the id is missing.
+    The number is -1 if the id is missing, which is reported for the rows that are used.
     """
     levels = flat(where, column, report)
     if levels is None:
         return np.zeros(len(column), dtype=np.int64), np.array(["?"], dtype=object)
     missing = [is_missing(value, blanks) for value in levels.values]
     if any(missing):
-        rows = np.flatnonzero(np.isin(levels.codes, np.flatnonzero(missing)))
-        report.add(where, rows, "no value", "the id of an episode in every row")
+        rows = np.flatnonzero(np.isin(levels.codes, np.flatnonzero(missing)) & used)
+        if len(rows):
+            report.add(where, rows, "no value", "the id of an episode in every row")
     numbering = Numbering()
     table = np.array([numbering[_text(value)] for value in levels.values], dtype=np.int64)
     codes = table[levels.codes] if len(table) else np.zeros(0, dtype=np.int64)
@@ -246,12 +254,12 @@ def _text(value: Any) -> str:
 
 
 def as_steps(
-    where: str, column: Column, report: Report, blanks: Collection[str] = ("",)
+    where: str, column: Column, used: Known, report: Report, blanks: Collection[str] = ("",)
 ) -> tuple[Values | None, bool]:
     """A whole number for each row that orders it, and whether these are step numbers.
 
-    The numbers are None if some are invalid. Dates and times are ranked: they order the rows, but
-    do not number the steps.
+    The numbers are None if some are invalid in the rows that are used. Dates and times are ranked:
+    they order the rows, but do not number the steps.
     """
     if _is_plain(column, "iu"):
         return column.astype(np.int64), True
@@ -268,11 +276,12 @@ def as_steps(
         table = np.where(np.isfinite(numbers) & (abs(numbers) < LARGEST), numbers, 0)
         table = table.astype(np.int64)
     wrong = np.flatnonzero(absent if moments is not None else absent | (table != numbers))
+    wrong = wrong[np.isin(wrong, levels.codes[used])]
     if len(wrong):
         order, starts = _grouped(levels.codes, wrong)
         expected = "a step number, a date or a time"
         report.each(
-            [order[low:high] for low, high in starts],
+            [order[low:high][used[order[low:high]]] for low, high in starts],
             lambda k: Problem(
                 where,
                 "no value" if absent[wrong[k]] else shown(values[int(wrong[k])]),

@@ -39,7 +39,7 @@ class TableMethods:
         A row contains the observation and the action of a step, the state in which they occurred
         and, if they were recorded, the reward and the label. The state after the last action is in
         one more row, without an observation and an action; without this row, it is missing. Rows
-        may be in any order. Other columns, and rows without any value, are ignored.
+        may be in any order. Other columns, and rows with no value but an id or a step, are ignored.
 
         Values are names or indices. None, NaN, masked entries and empty texts are missing; only
         states, rewards and labels may be missing.

@@ -149,6 +149,11 @@ class _Reading:
     def _found(self, argument: str) -> list[tuple[str, Column]]:
         return [(name, values) for (each, name), values in self.data.items() if each == argument]
 
+    def _name(self, argument: str) -> str:
+        """The column of an argument; the argument itself if it has several columns."""
+        names = [name for name, _ in self._found(argument)]
+        return names[0] if len(names) == 1 else argument
+
     def _space(self, argument: str, names: Any, space: Space) -> tuple[Values, Known]:
         """The values of a space, and which rows have one."""
         found = self._found(argument)
@@ -186,19 +191,20 @@ class _Reading:
 
     def episodes(self, behaviour: str | None) -> Episodes:
         """The episodes; raises DataError with all problems."""
-        name, column = self._found("episode")[0]
-        key, ids = as_keys(name, column, self.report, self.blanks)
-        steps = Steps("step", None, False)
-        for where, values in self._found("step"):
-            steps = Steps(where, *as_steps(where, values, self.report, self.blanks))
-            if steps.order is None and self.size:
-                self.report.refuse()
-        if (key < 0).any():
-            self.report.refuse()  # gaps and duplicates would only follow from the missing ids
         acted = self.saw | self.did
         used = acted | self.revealed | self.rewarded | self.labelled
+        name, column = self._found("episode")[0]
+        key, ids = as_keys(name, column, used, self.report, self.blanks)
+        steps = Steps("step", None, False)
+        for where, values in self._found("step"):
+            steps = Steps(where, *as_steps(where, values, used, self.report, self.blanks))
+            if steps.order is None and self.size:
+                self.report.refuse()
         rows = arranged(key, ids, steps, used, acted, self.report)
-        absent = {"observation": ~self.saw[rows.row], "action": ~self.did[rows.row]}
+        absent = {
+            self._name("observation"): ~self.saw[rows.row],
+            self._name("action"): ~self.did[rows.row],
+        }
         check_steps(rows, absent, self.spaces.horizon, self.report)
         extra = self.rewarded & ~acted
         if extra.any():
@@ -223,7 +229,8 @@ class _Reading:
             wrong = over & rows.acted & (self.states[rows.row] == state)
             got = f"a step in {self.spaces.states[int(state)]!r}, which is terminal"
             remedy = "End the episode there, with the state in the row after the last action."
-            self.report.add("state", rows.at(wrong), got, "no step in a terminal state", remedy)
+            where = self._name("state")
+            self.report.add(where, rows.at(wrong), got, "no step in a terminal state", remedy)
         length = rows.length
         closed = np.zeros(len(rows.ids), dtype=bool)
         if len(rows.ids):

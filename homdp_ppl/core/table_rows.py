@@ -11,6 +11,7 @@ from homdp_ppl.core.table_problems import Report
 from homdp_ppl.errors import Problem
 
 NO_STEP = "Pass step=None if the rows of each episode are in order."
+TWICE = "Leave out one of them, or pass step=None if the rows of each episode are in order."
 
 
 class Rows(NamedTuple):
@@ -55,7 +56,7 @@ def arranged(
     Parameters
     ----------
     episode, ids
-        The episode of each row, from 0, and the ids of the episodes.
+        The episode of each row, from 0, or -1 if it is not known, and the ids of the episodes.
     steps
         The column of the steps.
     used
@@ -65,7 +66,8 @@ def arranged(
     report
         Collects the problems.
     """
-    row = np.arange(len(episode)) if used.all() else np.flatnonzero(used)
+    placed = used & (episode >= 0)
+    row = np.arange(len(episode)) if placed.all() else np.flatnonzero(placed)
     key, order = episode[row], None if steps.order is None else steps.order[row]
     follows = np.diff(key)
     sorted_already = (follows >= 0).all() and (
@@ -80,14 +82,16 @@ def arranged(
     place = np.arange(len(row)) - start[own]
     rows = Rows(row, own, place, acted[row], ids[found], start)
     if order is not None and len(row):
-        return rows._replace(twice=_check_order(rows, order, steps, report))
+        whole = bool((episode[used] >= 0).all())
+        return rows._replace(twice=_check_order(rows, order, steps, report, whole))
     return rows
 
 
-def _check_order(rows: Rows, order: Values, steps: Steps, report: Report) -> bool:
+def _check_order(rows: Rows, order: Values, steps: Steps, report: Report, whole: bool) -> bool:
     """Report steps that occur twice, that are missing, or that do not start with 0 or 1.
 
-    Returns whether a step occurs twice.
+    If not the ``whole`` table has ids, missing steps may be in the rows without one: only steps
+    that occur twice are reported then. Returns whether there are any.
     """
     same = rows.place[1:] > 0
     twice = np.flatnonzero(same & (np.diff(order) == 0)) + 1
@@ -97,10 +101,10 @@ def _check_order(rows: Rows, order: Values, steps: Steps, report: Report) -> boo
             steps.name,
             f"two rows for {_step(order[twice[k]], steps.numbered)} of {_episode(rows, twice[k])}",
             "one row per step",
-            NO_STEP,
+            TWICE,
         ),
     )
-    if not steps.numbered:
+    if not (steps.numbered and whole):
         return bool(len(twice))
     low = int(order.min())
     if low not in (0, 1):
@@ -145,8 +149,8 @@ def check_steps(rows: Rows, missing: dict[str, Known], horizon: int, report: Rep
             report.add(column, rows.at(wrong), "no value", "a value for every step", remedy)
     if rows.twice:
         return
-    long = np.flatnonzero((rows.place == horizon) & rows.acted)
     length = rows.length
+    long = np.flatnonzero((rows.place == horizon) & (length[rows.episode] > horizon))
     expected = f"at most {horizon}, the horizon"
     remedy = "Declare a longer horizon: homdp.with_horizon(...)."
     report.each(

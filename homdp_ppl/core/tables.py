@@ -183,6 +183,7 @@ def missing_columns(
             problems.append(Problem(argument, f"{number} columns {name!r}", "one column"))
         elif number == 0 and argument not in allowed:
             has = f"one of the columns: {', '.join(listed[:20])}" if listed else "columns"
-            remedy = did_you_mean(str(name), free) or f"Name the column: {argument}=..."
+            named = f"Name the column: {argument}=..." if name == argument else ""
+            remedy = " ".join(filter(None, [did_you_mean(str(name), free), named]))
             problems.append(Problem(argument, f"no column {name!r}", has, remedy))
     return problems

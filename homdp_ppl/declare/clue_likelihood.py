@@ -27,6 +27,9 @@ CHECK = (
     "No hidden states explain what was seen and revealed there. Check the data, and that the "
     "program allows it."
 )
+EXACT = (
+    " Recorded rewards are evidence too: leave them out if they are not those of the declaration."
+)
 
 
 def clue_likelihoods(kernels: Kernels, homdp: HOMDP, clues: Clues) -> Array:
@@ -101,7 +104,7 @@ def _impossible(homdp: HOMDP, evidence: Evidence, episodes: Episodes) -> list[Pr
             "data",
             "evidence that is impossible in every state",
             "states that explain it",
-            CHECK,
+            CHECK + EXACT * (episodes.rewards is not None),
             entry_place((int(origin[s, 0]), int(origin[s, 1] + step[s])), episodes.ids),
         )
         for s in np.flatnonzero(step >= 0)[:REPORTED]

@@ -27,7 +27,15 @@ from homdp_ppl.offline.candidates import (
     given_candidates,
 )
 from homdp_ppl.offline.choice import Candidate, Choice, decide
-from homdp_ppl.offline.logs import Log, Played, missing_states, read_log, rewards_in, seed_problems
+from homdp_ppl.offline.logs import (
+    Log,
+    Played,
+    missing_states,
+    read_log,
+    reward_notes,
+    rewards_in,
+    seed_problems,
+)
 from homdp_ppl.offline.returns import returns_interval
 from homdp_ppl.offline.search import improve
 from homdp_ppl.offline.tree import Rule, allowed_in, as_graph, difference, fits, unroll
@@ -261,6 +269,7 @@ def _choice(
     if base is not None:
         policy = None if base.policy is None else base.policy.named(asked.homdp)
         baseline = Candidate(base.name, policy, *(float(end) for end in base.interval))
+    notes = reward_notes(asked.homdp, asked.read.episodes) + notes
     chosen, ordered = decide(found, baseline)
     return Choice(
         asked.homdp.name,

@@ -36,6 +36,7 @@ from homdp_ppl.offline.logs import (
     missing_states,
     read_log,
     refuse_impossible,
+    reward_notes,
     rewards_in,
     seed_problems,
 )
@@ -254,7 +255,8 @@ def evaluate(
     refuse(ParameterError, "offline.evaluate", problems)
     refuse_searching(policy, "offline.evaluate")
     read = read_log(homdp, log, "offline.evaluate")
-    graph, episodes, notes = graph_of(policy, homdp), read.episodes, list[str]()
+    graph, episodes = graph_of(policy, homdp), read.episodes
+    notes = reward_notes(homdp, episodes)
     certified = None
     if read.counts is None:
         notes.append(f"no certified interval: {missing_states(episodes)}")

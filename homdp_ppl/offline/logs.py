@@ -29,6 +29,9 @@ BIASED = (
 )
 
 
+ROUNDED = 0.01  # of the range: recorded rewards this close to the declared ones are rounded
+
+
 class Log(NamedTuple):
     """Validated episodes."""
 
@@ -85,6 +88,29 @@ def rewards_in(homdp: HOMDP, episodes: Episodes) -> tuple[Array | None, str]:
         return None, f"{why}rewards are not recorded at every step ({problems[0].got})"
     assert episodes.rewards is not None
     return np.where(episodes.steps, episodes.rewards.astype(np.float64), 0.0), ""
+
+
+def reward_notes(homdp: HOMDP, episodes: Episodes) -> list[str]:
+    """A note if recorded rewards of revealed states are not those of the declaration."""
+    table = homdp.rewards.table
+    if table is None or episodes.rewards is None or episodes.rewards_known is None:
+        return []
+    seen = episodes.observations if homdp.rewards.by_observation else 0
+    steps = np.arange(homdp.horizon)
+    inside = table[steps, episodes.states[:, :-1], seen, episodes.actions]
+    declared = np.asarray(homdp.rewards.to_user(inside, 1))
+    compared = episodes.steps & episodes.revealed[:, :-1] & episodes.rewards_known
+    apart = np.abs(episodes.rewards - declared)
+    wrong = compared & (apart > ROUNDED * homdp.rewards.scale)
+    if not wrong.any():
+        return []
+    first = np.argwhere(wrong)[0]
+    got, expected = episodes.rewards[tuple(first)], declared[tuple(first)]
+    return [
+        f"{wrong.sum():,} of {compared.sum():,} recorded rewards differ from the declared ones, "
+        f"which are used (first in {entry_place(first, episodes.ids)}: recorded {got:g}, declared "
+        f"{expected:g})" + "; the reward of a cost is negative" * homdp.rewards.costs
+    ]
 
 
 def walk(graph: GraphPolicy, episodes: Episodes) -> Array:

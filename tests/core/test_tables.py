@@ -219,6 +219,10 @@ def test_an_early_end_is_terminal_or_truncated():
         ({"action": ["press", None, None, "wait", "wait"]}, ["action[row 1]"]),
         ({"observation": [None, "light", None, "dark", "dark"]}, ["observation[row 0]"]),
         ({"episode": ["p", "p", None, "q", "q"]}, ["episode[row 2]"]),
+        (
+            {"episode": ["p", "p", None, "q", "q"], "step": [1, 1, 3, 1, 2]},
+            ["episode[row 2]", "step[rows 0 and 1]"],
+        ),
         ({"step": [1, 2, 4, 1, 2]}, ["step[row 2]"]),
         ({"step": [1, 1, 2, 1, 2]}, ["step[rows 0 and 1]"]),
         ({"step": [0, 1, 2, 1, 2]}, ["step[row 3]"]),
@@ -240,6 +244,56 @@ def test_an_early_end_is_terminal_or_truncated():
 def test_problems_have_row_numbers(changes, places):
     with raises(DataError, *places):
         Episodes.from_frame(lamp(**changes), LAMP)
+
+
+def test_problems_have_the_names_of_the_columns():
+    """Also those that are found after the columns have been read."""
+    own = {"observation": "saw", "action": "did", "step": "visit", "episode": "job"}
+    table = lamp(observation=["dark", None, None, "dark", "dark"], action=[None] + ["wait"] * 4)
+    renamed = {own.get(name, name): column for name, column in table.items()}
+    with raises(DataError, "saw[rows 1 and 2]", "did[row 0]"):
+        Episodes.from_frame(renamed, LAMP, **own)
+    sensors = SPACES["sensors"]
+    names = {sensor: f"the {sensor}" for sensor in sensors.observations.sensors}
+    nothing = {column: [None, None] for column in names.values()}
+    acted = {"episode": ["a", "a"], "action": [sensors.actions[0]] * 2, **nothing}
+    with raises(DataError, "observation[rows 0 and 1]"):
+        Episodes.from_frame(acted, sensors, observation=names, step=None, state=None)
+
+
+def test_missing_ids_hide_no_gaps_and_make_none():
+    """A row without an id may be the missing step of any episode."""
+    with pytest.raises(DataError) as caught:
+        Episodes.from_frame(lamp(episode=["p", None, "p", "q", "q"]), LAMP)
+    assert [str(p.where) for p in caught.value.problems] == ["episode"]
+    with pytest.raises(DataError) as caught:
+        Episodes.from_frame(lamp(episode=[None] * 5), LAMP)
+    assert [str(p.where) for p in caught.value.problems] == ["episode"]
+
+
+@pytest.mark.parametrize("empty", [None, ""])
+def test_empty_rows_are_ignored(empty):
+    """Also without an id and a step, as at the end of a spreadsheet."""
+    more = {name: [*column, empty, empty] for name, column in lamp().items()}
+    assert alike(Episodes.from_frame(more, LAMP), Episodes.from_frame(lamp(), LAMP))
+    dated = {**more, "step": [*(f"2024-01-0{k}" for k in (1, 2, 3, 1, 2)), empty, empty]}
+    assert alike(Episodes.from_frame(dated, LAMP), Episodes.from_frame(lamp(), LAMP))
+
+
+def test_rows_in_a_wrong_order_are_not_too_many_steps():
+    """With the row after the end first, the last step is in the place of this row."""
+    table = {name: [column[k] for k in (2, 0, 1)] for name, column in lamp().items()}
+    with pytest.raises(DataError) as caught:
+        Episodes.from_frame(table, LAMP, step=None)
+    assert {p.where for p in caught.value.problems} == {"observation", "action"}
+
+
+def test_decimal_commas_are_explained():
+    with pytest.raises(DataError) as caught:
+        Episodes.from_frame(lamp(reward=["0,5", "much", None, "1.5", ""]), LAMP)
+    first, second = caught.value.problems
+    assert "decimal point" in first.remedy
+    assert not second.remedy
 
 
 def test_a_step_in_a_terminal_state_is_reported():
@@ -277,6 +331,12 @@ def test_columns_are_checked():
         "Did you mean 'action'?",
         "Did you mean 'state'?",
     ]
+    table = lamp()
+    table["actoin"] = table.pop("action")
+    with pytest.raises(DataError) as caught:
+        Episodes.from_frame(table, LAMP)
+    remedy = "Did you mean 'actoin'? Name the column: action=..."
+    assert [p.remedy for p in caught.value.problems] == [remedy]
     with raises(DataError, "columns"):
         Episodes.from_frame(lamp(state=["off"]), LAMP)
     with raises(DataError, "columns"):

@@ -130,6 +130,23 @@ def test_missing_states_with_recorded_rewards_have_weighted_estimates():
     assert found.weighted == complete.weighted[:3]
 
 
+def test_recorded_rewards_that_are_not_declared_are_reported():
+    """With the first of them; rounded ones are not reported."""
+    world = models.load("tiger", horizon=3)
+    log = log_of(world, 30)
+    table = np.asarray(world.pomdp.reward)[0, :, 0]
+    right = table[log.states[:, :-1], log.actions]
+    wrong = right.copy()
+    wrong[4, 1] += 0.5
+    for rewards, expected in ((right.round(2), 0), (wrong, 1)):
+        own = Episodes(log.observations, log.actions, log.states, rewards=rewards)
+        for function, given in ((offline.evaluate, [PLAN.policy]), (offline.choose, [])):
+            notes = function(world.homdp, own, *given).notes
+            assert sum("differ from the declared" in note for note in notes) == expected
+            assert not expected or "1 of 90 " in notes[0]
+            assert not expected or "episode 4, step 2" in notes[0]
+
+
 def test_random_rewards_and_terminal_states():
     shop = native().at(p=CHANCES, accuracy=0.8)
     for world in (shop, ends.draw(jax.random.key(1))):

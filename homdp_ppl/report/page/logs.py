@@ -10,6 +10,7 @@ import numpy as np
 from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.offline.choice import Choice
 from homdp_ppl.offline.evaluation import Evaluation
+from homdp_ppl.offline.evaluation import number as digits
 from homdp_ppl.report.formatting import counted
 from homdp_ppl.report.intervals import draw_choice, draw_evaluation
 from homdp_ppl.report.page.html import (
@@ -133,13 +134,13 @@ def _finding(evaluation: Evaluation) -> str:
     if evaluation.certified is None:
         belief = evaluation.belief
         return (
-            f"The value of the policy is between {number(belief.low)} and {number(belief.high)} "
+            f"The value of the policy is between {digits(belief.low)} and {digits(belief.high)} "
             f"with posterior probability {chance}. States are missing, so nothing is certified."
         )
     low, high = (float(end) for end in evaluation.certified)
     return (
-        f"The value of the policy is between {number(low)} and {number(high)}, certified at "
-        f"{chance}; the posterior mean is {number(evaluation.belief.mean)}."
+        f"The value of the policy is between {digits(low)} and {digits(high)}, certified at "
+        f"{chance}; the posterior mean is {digits(evaluation.belief.mean)}."
     )
 
 
@@ -186,7 +187,8 @@ def _decisions(policy: GraphPolicy | None) -> Html:
 
 
 def _number(value: float | None) -> Html:
-    return text("") if value is None or not np.isfinite(value) else exact(value)
+    """A number with as many digits as in the tables of the command line."""
+    return text("") if value is None or not np.isfinite(value) else exact(value, digits(value))
 
 
 def _mark(word: str) -> Html:
