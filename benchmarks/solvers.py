@@ -41,7 +41,7 @@ from homdp_ppl import Sparse, read_pomdp
 from homdp_ppl.formats import PomdpFile, read_file
 from homdp_ppl.planners import auto
 
-FOLDER = Path(os.environ.get("HOMDP_PROBLEMS", ".")) / "corpus"
+FOLDER = Path(os.environ.get("HOMDP_PROBLEMS", ".")).resolve() / "corpus"
 GAP, DISCOUNT = 1e-3, 0.9999999
 PROBLEMS = [
     ("tiger.aaai", 20),
@@ -136,9 +136,9 @@ def sarsop(path: Path, horizon: int, limit: float) -> Solved:
 
 def timed(command: Iterable[Any], limit: float) -> tuple[float, str]:
     """CPU seconds of a process, and what it prints."""
-    with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(
-            list(map(str, command)), stdout=output, stderr=subprocess.DEVNULL
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(  # pomdp-solve writes files to its folder
+            list(map(str, command)), stdout=output, stderr=subprocess.DEVNULL, cwd=folder
         )
         most = math.ceil(limit)
         resource.prlimit(process.pid, resource.RLIMIT_CPU, (most, most + 1))
@@ -202,17 +202,18 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the results to this JSON file")
     options = parser.parse_args()
     who = [name for name in SOLVERS if name == "auto" or shutil.which(PROGRAMS[name])]
-    if options.memory:
-        show_memory("SARSOP" in who)
-        return
     chosen = [row for row in PROBLEMS if options.only is None or row[0] in options.only]
+    if options.memory:
+        show_memory(options.only or sorted(p.stem for p in FOLDER.glob("*.POMDP")), "SARSOP" in who)
+        return
     results: dict[tuple[str, int, str], list[Solved]] = {}
     for name, horizon in chosen:
+        gap = GAP * float(np.ptp(read_file(FOLDER / f"{name}.POMDP").reward))
         ours(FOLDER / f"{name}.POMDP", horizon, 10 * options.limit)  # compiles
         for _ in range(options.repeat):
             for solver in who:
                 found = results.setdefault((name, horizon, solver), [])
-                if found and found[-1].seconds >= options.limit:
+                if found and not found[-1].certified(gap):
                     continue  # a solver that reaches the limit runs once
                 found.append(SOLVERS[solver](FOLDER / f"{name}.POMDP", horizon, options.limit))
                 print(name, horizon, solver, found[-1], file=sys.stderr, flush=True)
@@ -238,19 +239,21 @@ def show(
                 times.append(seconds)
             else:
                 left = min(one.high - one.low for one in found) / gap * GAP
-                cells.append(f"gap {left:.2g} after {seconds:.3g}")
+                known = f"gap {left:.2g}" if math.isfinite(left) else "nothing"
+                cells.append(f"{known} after {seconds:.3g}")
                 times.append(math.inf)
         others = min(times[1:], default=math.inf)
-        known = math.isfinite(times[0]) and math.isfinite(others)
-        table.add_row(name, str(horizon), *cells, f"{times[0] / others:.2g}" if known else "")
+        comparable = math.isfinite(times[0]) and math.isfinite(others)
+        ratio = f"{times[0] / others:.2g}" if comparable else ""
+        table.add_row(name, str(horizon), *cells, ratio)
     Console(width=140).print(table)
 
 
-def show_memory(peer: bool) -> None:
+def show_memory(names: list[str], peer: bool) -> None:
     """Print the peak memory of reading every file, and of SARSOP that reads it."""
     table = Table("file", "read_pomdp, MB", "SARSOP, MB")
     table.add_row("only import", f"{memory(sys.executable, '-c', 'import homdp_ppl'):.0f}", "")
-    for path in sorted(FOLDER.glob("*.POMDP")):
+    for path in (FOLDER / f"{name}.POMDP" for name in names):
         cells = [f"{memory(sys.executable, '-c', READ, path):.0f}"]
         if peer:
             with tempfile.TemporaryDirectory() as folder:
