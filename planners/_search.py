@@ -227,7 +227,7 @@ class Search:
         In between, check the limits and show the status.
         """
         work = self._work(h)
-        size = int(np.clip(BLOCK_WORK / work, 1, self.block))
+        size = int(min(max(BLOCK_WORK / work, 1), self.block))  # np.clip takes microseconds
         for start in range(0, len(points), size):
             self.limits.check()
             if time.perf_counter() > self.quiet and sys.stderr.isatty():

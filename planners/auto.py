@@ -30,10 +30,13 @@ SMALL_TREE = 200_000  # histories: a tree of this size is solved in well under a
 # histories, if actions are restricted: a tree of this size takes some seconds, but the search takes
 # longer, since its first bounds allow all actions
 RESTRICTED_TREE = 300_000
-# multiplications of the first turn of the search, a few milliseconds, and the factors of work from
-# one turn to the next, and of exact vectors to the search
 FEW_STATES = 3  # with so few states, exact vectors begin
-FIRST, GROWTH, VECTORS = 2e6, 4.0, 4.0
+# multiplications of the first turns of the search and of exact vectors, a few milliseconds, and the
+# factor of work from one turn to the next
+FIRST, FIRST_VECTORS, GROWTH = 2e6, 8e6, 4.0
+# Later turns of exact vectors have this share of the work of the search, since a multiplication of
+# theirs takes several times as long.
+SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class Auto:
         many = f"there are {len(model.initial)} states and too many histories for a tree"
         search = plan = None
         searching = True
-        tries, most = 0, FIRST
+        tries, tried, most = 0, 0.0, FIRST
         while searching or trying:
             if searching and not (vectors_first and tries == 0):
                 search = search or _search(model, gap, limits)
@@ -83,9 +86,10 @@ class Auto:
                     searching = not search.run()
                 if search.closed or limits.stopped:
                     break
-            if trying:
-                tries += 1
-                with limits.work_of(VECTORS * most if searching else math.inf):
+            work = max(FIRST_VECTORS, SHARE * most) if searching else math.inf
+            if trying and work >= GROWTH * tried:
+                tries, tried = tries + 1, work
+                with limits.work_of(work):
                     plan, trying = _vectors(model, scale * gap, limits)
                 if plan is not None or limits.stopped:
                     break

@@ -37,7 +37,7 @@ def test_auto_reports_its_choice(monkeypatch: pytest.MonkeyPatch):
     assert auto()(small).planner == "history_tree, chosen because there are only 42 histories"
     few = long_model(2, H=40)
     assert auto()(few).planner.startswith("alpha_vectors, chosen because there are 2 states")
-    sparse = long_model(6, zeros=0.5)
+    sparse = long_model(6, zeros=0.3)
     assert auto()(sparse).planner.startswith("alpha_vectors, chosen because there are 6 states")
     monkeypatch.setattr(AUTO, "FIRST", 1e12)  # enough work in the first turn, which is a search
     assert auto()(sparse).planner.startswith("bounded_search, chosen because there are 6 states")
