@@ -101,11 +101,13 @@ def draw_optimism(
                 label=f"{level:.3g}, average over the prior",
             )
     axes.axvline(0, color="#bbbbbb", lw=1, zorder=0)
+    label = "excess: optimistic value minus optimum"
     if widest > NARROW:
         axes.set_xscale("symlog", linthresh=NARROW)
+        label += f" (log scale beyond ±{NARROW:g})"
     axes.margins(x=0.08)
     axes.set(
-        xlabel="excess: optimistic value minus optimum",
+        xlabel=label,
         ylabel="share of optimistic rounds",
         ylim=(-0.04, 1.04),
     )

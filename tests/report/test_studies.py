@@ -101,6 +101,7 @@ def test_markers_are_shares_and_excesses_of_the_runs():
         assert to_hex(large.get_color()) == COLOURS[k].lower()
     assert [text.get_text() for text in axes.get_legend().get_texts()] == list(runs())
     assert axes.get_xscale() == "symlog"
+    assert axes.get_xlabel().endswith("(log scale beyond ±0.1)")
 
 
 def test_small_excesses_have_a_linear_axis():

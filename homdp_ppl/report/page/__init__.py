@@ -43,6 +43,10 @@ READING = {  # the columns of the tables of results
         f"episodes. {COVERS} The intervals are Student's, extended by an exact binomial interval "
         "where the differences form two clusters."
     ),
+    "Clusters": (
+        "2 if the differences of the seeds form two clusters far apart, as for a rule that fails "
+        "completely with some seeds; otherwise 1."
+    ),
     "p, p (Holm)": (
         "the p-value of the sign-flip test, exact for all distributions if the two rules can be "
         "exchanged, and with Holm's correction for all pairs of rules of the model."

@@ -7,7 +7,7 @@ SCRIPT = r"""
 "use strict";
 (function () {
   const NS = document.documentElement.namespaceURI.replace("1999/xhtml", "2000/svg");
-  const W = 700, H = 400, LEFT = 62, RIGHT = 28, TOP = 12, BOTTOM = 46;
+  const WIDEST = 700, LEFT = 62, RIGHT = 28, TOP = 12, BOTTOM = 46;
   const make = (name, attributes, parent) => {
     const made = document.createElementNS(NS, name);
     for (const key in attributes) made.setAttribute(key, attributes[key]);
@@ -47,7 +47,7 @@ SCRIPT = r"""
   function chart(figure) {
     const data = JSON.parse(figure.querySelector("script").textContent);
     const hidden = new Set(), axes = { x: "linear", y: "linear" };
-    let range = null;
+    let range = null, W = WIDEST, H = 400;
     const box = element("div");
     box.className = "chart";
     figure.insertBefore(box, figure.firstChild);
@@ -92,7 +92,7 @@ SCRIPT = r"""
       URL.revokeObjectURL(link.href);
     });
 
-    const svg = make("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": data.title });
+    const svg = make("svg", { role: "img", "aria-label": data.title });
     box.appendChild(svg);
     const readout = element("p", "Move over the chart to read values; drag to zoom.", box);
     readout.className = "readout";
@@ -111,6 +111,10 @@ SCRIPT = r"""
 
     function draw() {
       svg.replaceChildren();
+      // On a narrow screen fewer units, so that the words keep their size.
+      W = Math.min(Math.max(box.clientWidth, 280), WIDEST);
+      H = Math.max(Math.round((W * 4) / 7), 240);
+      svg.setAttribute("viewBox", `0 0 ${W} ${H}`);
       drawn = data.rules.filter((rule) => !hidden.has(rule.name));
       const all = data.rules.flatMap((rule) => rule.x);
       let [left, right] = range || [axes.x === "log" ? Math.min(...all) : 0, Math.max(...all)];
@@ -189,8 +193,8 @@ SCRIPT = r"""
       }
       start = null;
     });
+    window.addEventListener("resize", draw);
     draw();
-
   }
   document.querySelectorAll("figure[data-chart]").forEach(chart);
 })();

@@ -65,6 +65,7 @@ dd { margin: 0; overflow-wrap: anywhere; }
   body { font-size: 9.5pt; }
   main { max-width: none; padding: 0; }
   nav { display: none; }
+  details::details-content { content-visibility: visible; block-size: auto; }
   a { color: inherit; text-decoration: none; }
   h2 { break-before: page; }
   #results h2 { break-before: auto; }

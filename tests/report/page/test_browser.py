@@ -26,7 +26,6 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
     "--virtual-time-budget=5000",
-    "--window-size=800,900",
 ]
 FIRST = """
 window.found = { errors: [] };
@@ -64,6 +63,7 @@ chart.querySelectorAll("button")[1].click();
 found.saved = saved;
 found.picture = getComputedStyle(document.querySelector("figure > .scroll")).display;
 found.width = document.documentElement.scrollWidth;
+found.letters = svg.querySelector("text").getBoundingClientRect().height;
 found.requests = performance.getEntriesByType("resource").map((entry) => entry.name)
   .filter((name) => !name.startsWith("data:"));
 const answer = document.createElement("pre");
@@ -120,20 +120,25 @@ def test_data_are_means_and_bands_and_contain_no_markup():
     assert source.count("<img") == 1  # what readers without scripts see
 
 
-@pytest.fixture(scope="module")
-def answer(tmp_path_factory):
+def explored(folder, width: int) -> dict:
+    """What the script finds in a window of a width."""
     if BROWSER is None:
         pytest.skip("no Chromium is installed")
-    folder = tmp_path_factory.mktemp("browser")
     source = page().replace("<head>", f"<head><script>{FIRST}</script>")
     source = source.replace("</body>", f"<script>{ACT}</script></body>")
     (folder / "page.html").write_text(source, encoding="utf-8")
     where = (folder / "page.html").as_uri()
-    command = [BROWSER, *FLAGS, f"--user-data-dir={folder / 'profile'}", "--dump-dom", where]
+    own = [f"--window-size={width},900", f"--user-data-dir={folder / 'profile'}"]
+    command = [BROWSER, *FLAGS, *own, "--dump-dom", where]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     found = re.search(r'<pre id="answer">(.*?)</pre>', done.stdout, re.DOTALL)
     assert found is not None, done.stdout[-2000:] + done.stderr[-2000:]
     return json.loads(unescape(found[1]))
+
+
+@pytest.fixture(scope="module")
+def answer(tmp_path_factory):
+    return explored(tmp_path_factory.mktemp("browser"), 800)
 
 
 def test_a_rule_can_be_hidden(answer):
@@ -165,6 +170,14 @@ def test_data_can_be_saved(answer):
 def test_the_chart_replaces_the_picture_and_fits_the_window(answer):
     assert answer["picture"] == "none"
     assert answer["width"] <= 800
+
+
+def test_words_keep_their_size_in_a_narrow_window(tmp_path):
+    """500 pixels: a browser without a screen has no narrower windows."""
+    narrow = explored(tmp_path, 500)
+    assert narrow["letters"] >= 12
+    assert narrow["width"] <= 500
+    assert narrow["zoomed"] < narrow["points"]
 
 
 def test_no_errors_and_no_requests(answer):
