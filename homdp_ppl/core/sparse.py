@@ -18,7 +18,7 @@ from scipy import sparse
 
 from homdp_ppl.core.numbers import as_numbers
 from homdp_ppl.core.pattern import Pattern
-from homdp_ppl.errors import PlanningError, Problem, shown
+from homdp_ppl.errors import PlanningError, Problem, TracedError, shown
 from homdp_ppl.memory import NUMBER, count, require_memory
 from homdp_ppl.precision import Array, namespace
 
@@ -111,6 +111,10 @@ class Sparse:
             return table
         if isinstance(table, Sequence) and table and all(map(sparse.issparse, table)):
             return cls._of_matrices(table)
+        if isinstance(table, jax.core.Tracer):
+            remedy = "Use Sparse.rows, whose probabilities may be traced."
+            got = "traced JAX values"
+            raise TracedError("Sparse.of", [Problem("table", got, "numbers", remedy)])
         numbers, problems = as_numbers("table", table, "shape (X, A, X) or (H, X, A, X)")
         dense = np.zeros(0) if numbers is None else np.asarray(numbers)
         if not problems and (dense.ndim not in (3, 4) or dense.shape[-1] != dense.shape[-3]):

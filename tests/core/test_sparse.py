@@ -27,6 +27,7 @@ from homdp_ppl import (
 )
 from homdp_ppl.core.moves import draw_next
 from homdp_ppl.core.sparse import absorbing
+from homdp_ppl.errors import TracedError
 from homdp_ppl.evaluation import fast_informed_bound, mdp_values, occupancy, qmdp
 from homdp_ppl.planners import auto, bounded_search, history_tree
 from homdp_ppl.planners._bounds import blind_policies, root_bounds
@@ -271,6 +272,8 @@ def test_wrong_tables_are_refused():
         Sparse.rows([[[0]]], [[0.5]])
     with raises(PlanningError, "table"):
         Sparse.of(np.ones((2, 2)))
+    with raises(TracedError, "table"):
+        jax.jit(lambda table: Sparse.of(table).values)(np.ones((2, 1, 2)) / 2)
     with raises(DeclarationError, "transition"):
         tabular(
             T=Sparse.rows([[[0]], [[1]]], [[[0.5]], [[1.0]]]),
