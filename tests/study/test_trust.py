@@ -133,7 +133,7 @@ def test_the_page_of_a_study_with_user_files_is_complete(foreign, capsys):
     content[len(content) // 2] ^= 4
     data.write_bytes(content)
     assert main(["report", str(foreign)]) == 0
-    assert (foreign / "report.html").read_bytes().count(b"Not available") == 5
+    assert (foreign / "report.html").read_bytes().count(b"Not available") == 6
     capsys.readouterr()
 
 

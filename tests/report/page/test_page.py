@@ -290,7 +290,7 @@ def test_page_after_the_model_changed(done, tmp_path):
     models = {"tiger": done.directory.manifest.models["tiger"] | {"numbers": "others"}}
     directory = elsewhere(done.directory, tmp_path, models)
     source, reader = read(write_page(directory, done.runs))
-    assert source.count("Not available") == 5
+    assert source.count("Not available") == 6
     assert "the model with which the study began" in source
     assert len(reader.all("img")) == 3
 
