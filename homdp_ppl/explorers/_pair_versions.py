@@ -68,7 +68,7 @@ def update_pairs(
     before, homdp = state.memory, state.homdp
     evidence = Evidence.of(Episodes.of(episode, homdp), homdp)
     initial, size = np.asarray(homdp.structure.reference.initial), len(emissions)
-    found = before.log_likelihood + [
+    new = [
         log_likelihood_of_evidence(
             Tables(
                 *(np.broadcast_to(each, (size, *each.shape)) for each in (initial, T)), emissions
@@ -78,6 +78,7 @@ def update_pairs(
         )
         for T in transitions
     ]
+    found = before.log_likelihood + np.array(new)
     weighed = np.where(before.alive, found, -np.inf) if mass is None else found
     alive = weighed > -np.inf
     if alive.any():

@@ -16,7 +16,7 @@ from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.sensors import Sensors
-from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.core.spaces import Spaces, names_of
 from homdp_ppl.declare.decorator import homdp as declared
 from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import HOMDP, World
@@ -44,7 +44,7 @@ def extra_problems(homdp: HOMDP, rule: Explorer, number: int) -> list[Problem]:
         got = "rewards that are random or depend on observations"
     elif homdp.allowed is not None or homdp.hindsight_form is not None:
         got = "restricted actions, labels or a mechanism of reveals"
-    elif number > MOST or len(spaces.observations) ** (number + 1) > LARGEST:
+    elif number > MOST or outcomes_of(spaces) ** (number + 1) > LARGEST:
         expected = f"at most {MOST} extra observations, and {LARGEST:,} joint outcomes"
         return [Problem("observations", f"{number:,} extra observations", expected)]
     expected = "a finite model with one sensor and rewards of states and actions"
@@ -70,7 +70,7 @@ def observed_again(homdp: HOMDP, number: int) -> HOMDP:
     """
     names = [SEEN, *(f"again {k + 1}" for k in range(number))]
     spaces = homdp.spaces
-    seen = tuple(spaces.observations)[: len(spaces.observations) - bool(spaces.terminal)]
+    seen = names_of(spaces.observations)[: outcomes_of(spaces)]
 
     def program() -> Kernels:
         kernels = homdp.function()
@@ -88,15 +88,19 @@ def observed_again(homdp: HOMDP, number: int) -> HOMDP:
         actions=spaces.actions,
         horizon=spaces.horizon,
         reward=table,
-        **({"terminal": spaces.terminal} if spaces.terminal else {}),
+        terminal=spaces.terminal,
     )(program)
     return replace(found, name=homdp.name, rewards=rewards)
 
 
+def outcomes_of(spaces: Spaces) -> int:
+    """The number of observations, without "ended"."""
+    return len(names_of(spaces.observations)) - bool(spaces.terminal)
+
+
 def joint_spaces(spaces: Spaces, number: int) -> Spaces:
     """The spaces with as many observations as the declaration with further ones has."""
-    ends = bool(spaces.terminal)
-    joint = (len(spaces.observations) - ends) ** (number + 1) + ends
+    joint = outcomes_of(spaces) ** (number + 1) + bool(spaces.terminal)
     return spaces._replace(observations=tuple(map(str, range(joint))))
 
 
@@ -146,7 +150,6 @@ def observing(
 ) -> tuple[World, Planner, HOMDP]:
     """The world, the planner and the declaration of a run with extra observations."""
     refuse(ParameterError, "hindsight", extra_problems(model, rule, number))
-    outcomes = len(world.spaces.observations) - bool(world.spaces.terminal)
     again = observed_again(world.homdp, number)
     other = again if model is world.homdp else observed_again(model, number)
-    return again.at(**world.parameters), FirstSensor(planner, outcomes), other
+    return again.at(**world.parameters), FirstSensor(planner, outcomes_of(world.spaces)), other
