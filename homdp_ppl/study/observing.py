@@ -114,10 +114,13 @@ class FirstSensor:
         Plans for the model with this sensor only.
     outcomes
         The number of its outcomes.
+    number
+        How many further sensors there are.
     """
 
     planner: Planner
     outcomes: int
+    number: int
 
     def __call__(self, model: POMDP) -> Plan:
         """Plan for the model with one sensor; the policy ignores the others."""
@@ -135,8 +138,7 @@ class FirstSensor:
 
     def _first(self, joint: int) -> Array:
         """The outcome of the first sensor at each joint outcome, "ended" included."""
-        many = joint // self.outcomes * self.outcomes
-        place = np.arange(joint) // (many // self.outcomes)
+        place = np.arange(joint) // self.outcomes**self.number
         return np.minimum(place, self.outcomes)  # the last joint outcome may be "ended"
 
     def _summed(self, emission: Array) -> Array:
@@ -152,4 +154,8 @@ def observing(
     refuse(ParameterError, "hindsight", extra_problems(model, rule, number))
     again = observed_again(world.homdp, number)
     other = again if model is world.homdp else observed_again(model, number)
-    return again.at(**world.parameters), FirstSensor(planner, outcomes_of(world.spaces)), other
+    return (
+        again.at(**world.parameters),
+        FirstSensor(planner, outcomes_of(world.spaces), number),
+        other,
+    )
