@@ -66,7 +66,7 @@ def observed_again(homdp: HOMDP, number: int) -> HOMDP:
     >>> from homdp_ppl import models
     >>> again = observed_again(models.load("tiger", horizon=2).homdp, 1)
     >>> again.observations[:2]
-    ('seen=growl left, again 1=growl left', 'seen=growl left, again 1=growl right')
+    ('growl left, growl left', 'growl left, growl right')
     """
     names = [SEEN, *(f"again {k + 1}" for k in range(number))]
     spaces = homdp.spaces
@@ -143,7 +143,7 @@ class FirstSensor:
 
     def _summed(self, emission: Array) -> Array:
         place = self._first(emission.shape[-1])
-        sums = (place[:, None] == np.arange(place.max() + 1)).astype(np.float64)
+        sums = (place[:, None] == np.arange(int(place.max()) + 1)).astype(np.float64)
         return emission @ namespace(emission).asarray(sums)
 
 
