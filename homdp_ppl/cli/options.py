@@ -103,7 +103,7 @@ def shares(text: str) -> list[float | str]:
         found = sorted(float(part) for part in parts if part not in defaults.REFERENCES)
     except ValueError:
         found = []
-    all_of_them = [*found, *others]
+    all_of_them: list[float | str] = [*found, *others]
     different = len(set(all_of_them)) == len(all_of_them)
     if not found or not all(0 <= share <= 1 for share in found) or not different:
         expected = f"a list of different shares from 0 to 1, {' or '.join(defaults.REFERENCES)}"

@@ -68,16 +68,13 @@ def update_pairs(
     before, homdp = state.memory, state.homdp
     evidence = Evidence.of(Episodes.of(episode, homdp), homdp)
     initial, size = np.asarray(homdp.structure.reference.initial), len(emissions)
-    found = before.log_likelihood + [
-        log_likelihood_of_evidence(
-            Tables(
-                *(np.broadcast_to(each, (size, *each.shape)) for each in (initial, T)), emissions
-            ),
-            homdp.form,
-            evidence,
-        )
-        for T in transitions
-    ]
+    starts = np.broadcast_to(initial, (size, *initial.shape))
+    new = []
+    for table in transitions:
+        moves = np.broadcast_to(table, (size, *np.shape(table)))
+        tables = Tables(starts, moves, emissions)
+        new.append(log_likelihood_of_evidence(tables, homdp.form, evidence))
+    found = before.log_likelihood + np.array(new)
     weighed = np.where(before.alive, found, -np.inf) if mass is None else found
     alive = weighed > -np.inf
     if alive.any():
@@ -90,4 +87,4 @@ def update_pairs(
 
 
 def _sides(alive: Array) -> tuple[Array, Array]:
-    return alive.any(1), alive.any(0)
+    return np.any(alive, axis=1), np.any(alive, axis=0)

@@ -16,7 +16,7 @@ from homdp_ppl.core.graph_policy import GraphPolicy
 from homdp_ppl.core.plan import Plan
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.sensors import Sensors
-from homdp_ppl.core.spaces import Spaces
+from homdp_ppl.core.spaces import Spaces, names_of
 from homdp_ppl.declare.decorator import homdp as declared
 from homdp_ppl.declare.kernels import Kernels
 from homdp_ppl.declare.model import HOMDP, World
@@ -44,7 +44,7 @@ def extra_problems(homdp: HOMDP, rule: Explorer, number: int) -> list[Problem]:
         got = "rewards that are random or depend on observations"
     elif homdp.allowed is not None or homdp.hindsight_form is not None:
         got = "restricted actions, labels or a mechanism of reveals"
-    elif number > MOST or len(spaces.observations) ** (number + 1) > LARGEST:
+    elif number > MOST or outcomes_of(spaces) ** (number + 1) > LARGEST:
         expected = f"at most {MOST} extra observations, and {LARGEST:,} joint outcomes"
         return [Problem("observations", f"{number:,} extra observations", expected)]
     expected = "a finite model with one sensor and rewards of states and actions"
@@ -66,11 +66,11 @@ def observed_again(homdp: HOMDP, number: int) -> HOMDP:
     >>> from homdp_ppl import models
     >>> again = observed_again(models.load("tiger", horizon=2).homdp, 1)
     >>> again.observations[:2]
-    ('seen=growl left, again 1=growl left', 'seen=growl left, again 1=growl right')
+    ('growl left, growl left', 'growl left, growl right')
     """
     names = [SEEN, *(f"again {k + 1}" for k in range(number))]
     spaces = homdp.spaces
-    seen = tuple(spaces.observations)[: len(spaces.observations) - bool(spaces.terminal)]
+    seen = names_of(spaces.observations)[: outcomes_of(spaces)]
 
     def program() -> Kernels:
         kernels = homdp.function()
@@ -88,15 +88,19 @@ def observed_again(homdp: HOMDP, number: int) -> HOMDP:
         actions=spaces.actions,
         horizon=spaces.horizon,
         reward=table,
-        **({"terminal": spaces.terminal} if spaces.terminal else {}),
+        terminal=spaces.terminal,
     )(program)
     return replace(found, name=homdp.name, rewards=rewards)
 
 
+def outcomes_of(spaces: Spaces) -> int:
+    """The number of observations, without "ended"."""
+    return len(names_of(spaces.observations)) - bool(spaces.terminal)
+
+
 def joint_spaces(spaces: Spaces, number: int) -> Spaces:
     """The spaces with as many observations as the declaration with further ones has."""
-    ends = bool(spaces.terminal)
-    joint = (len(spaces.observations) - ends) ** (number + 1) + ends
+    joint = outcomes_of(spaces) ** (number + 1) + bool(spaces.terminal)
     return spaces._replace(observations=tuple(map(str, range(joint))))
 
 
@@ -110,10 +114,13 @@ class FirstSensor:
         Plans for the model with this sensor only.
     outcomes
         The number of its outcomes.
+    number
+        How many further sensors there are.
     """
 
     planner: Planner
     outcomes: int
+    number: int
 
     def __call__(self, model: POMDP) -> Plan:
         """Plan for the model with one sensor; the policy ignores the others."""
@@ -131,13 +138,12 @@ class FirstSensor:
 
     def _first(self, joint: int) -> Array:
         """The outcome of the first sensor at each joint outcome, "ended" included."""
-        many = joint // self.outcomes * self.outcomes
-        place = np.arange(joint) // (many // self.outcomes)
+        place = np.arange(joint) // self.outcomes**self.number
         return np.minimum(place, self.outcomes)  # the last joint outcome may be "ended"
 
     def _summed(self, emission: Array) -> Array:
         place = self._first(emission.shape[-1])
-        sums = (place[:, None] == np.arange(place.max() + 1)).astype(np.float64)
+        sums = (place[:, None] == np.arange(int(place.max()) + 1)).astype(np.float64)
         return emission @ namespace(emission).asarray(sums)
 
 
@@ -146,7 +152,10 @@ def observing(
 ) -> tuple[World, Planner, HOMDP]:
     """The world, the planner and the declaration of a run with extra observations."""
     refuse(ParameterError, "hindsight", extra_problems(model, rule, number))
-    outcomes = len(world.spaces.observations) - bool(world.spaces.terminal)
     again = observed_again(world.homdp, number)
     other = again if model is world.homdp else observed_again(model, number)
-    return again.at(**world.parameters), FirstSensor(planner, outcomes), other
+    return (
+        again.at(**world.parameters),
+        FirstSensor(planner, outcomes_of(world.spaces), number),
+        other,
+    )

@@ -53,8 +53,17 @@ KINDS: dict[str, type] = {  # the entries of the first record of a journal
     "reveal": str,
 }
 OPTIONAL = ("reveal",)  # only in runs with missing states
-OWN = ("seed", "unit", "soundness", "explorer", "learner", "episodes_per_round", "loop")
-OWN += ("reveal", "foresight")
+OWN = (
+    "seed",
+    "unit",
+    "soundness",
+    "explorer",
+    "learner",
+    "episodes_per_round",
+    "loop",
+    "reveal",
+    "foresight",
+)
 EXACT = 1e-6  # relative to horizon or optimum: how far values may exceed the optimum by rounding
 REMEDY = "Copy the journal again from the original study, or remove it and resume."
 

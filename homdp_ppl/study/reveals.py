@@ -95,14 +95,13 @@ def by_share(runs: Mapping[str, Runs]) -> dict[str, dict[float | str, Runs]]:
         rule, reveal = split_reveal(text)
         share = 1.0 if reveal is None else reveal.share if isinstance(reveal, Reveal) else reveal
         found.setdefault(rule, {})[share] = several
-    return {
-        rule: {
-            **dict(sorted((k, v) for k, v in each.items() if not isinstance(k, str))),
-            **{k: each[k] for k in REFERENCES if k in each},
-        }
-        for rule, each in found.items()
-        if sum(not isinstance(share, str) for share in each) > 1
-    }
+    listed: dict[str, dict[float | str, Runs]] = {}
+    for rule, each in found.items():
+        shares = sorted(share for share in each if not isinstance(share, str))
+        order: list[float | str] = [*shares, *(kind for kind in REFERENCES if kind in each)]
+        if len(shares) > 1:
+            listed[rule] = {kind: each[kind] for kind in order}
+    return listed
 
 
 def check_rule(text: str, world: World) -> None:
