@@ -40,7 +40,7 @@ class LiveCertificate(NamedTuple):
     upper: float  # on the optimum
     delta: float  # allowed probability that one of the bounds is ever wrong
     episodes: int  # that were used
-    unused: int  # revealed episodes that were not used, because an earlier one is not revealed
+    unused: int  # revealed episodes that were not used, because an earlier one is incomplete
     optimistic: float | None  # the optimistic value of the current policy, if the rule has one
 
     @property
@@ -57,7 +57,7 @@ class LiveCertificate(NamedTuple):
     def __repr__(self) -> str:
         noun = f"{self.episodes:,} episode{'s' * (self.episodes != 1)}"
         unused = (
-            f" ({self.unused:,} more are not used: an earlier one is not revealed)"
+            f" ({self.unused:,} more not used: an earlier one is not revealed in full)"
             if self.unused
             else ""
         )
