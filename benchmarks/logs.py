@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +94,8 @@ def child(source: str, folder: Path) -> dict[str, Any]:
         policy = history_tree()(WORLD.pomdp).policy
         offline.evaluate(WORLD.homdp, full[:10], policy)  # compiles
         for what, data in (("complete", full), ("with gaps", log)):
-            evaluation = measure(lambda data=data: offline.evaluate(WORLD.homdp, data, policy))
-            found[f"evaluation, {what}"] = evaluation[1]
+            run = partial(offline.evaluate, WORLD.homdp, data, policy)
+            found[f"evaluation, {what}"] = measure(run)[1]
     return found
 
 
