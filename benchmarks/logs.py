@@ -1,4 +1,4 @@
-"""Recorded episodes: reading 1,000,000 rows, writing them, describing them, and the posterior.
+"""Recorded episodes: reading 1,000,000 rows, writing and describing them, posterior, evaluation.
 
     python benchmarks/logs.py [--rows 1000000] [--missing 0.2] [--sources pandas polars csv]
 
@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from homdp_ppl import Episodes, models, posterior, rollout, uniform_policy
+from homdp_ppl import Episodes, models, offline, posterior, rollout, uniform_policy
 from homdp_ppl.formats import read_log
+from homdp_ppl.planners import history_tree
 
 HORIZON = 4
 SOURCES = ("dict", "pandas", "polars", "pyarrow", "csv", "parquet")
@@ -89,6 +91,11 @@ def child(source: str, folder: Path) -> dict[str, Any]:
         posterior(WORLD.homdp, full[:10])  # compiles
         found["posterior, complete"] = measure(lambda: posterior(WORLD.homdp, full).mean)[1]
         found["posterior, with gaps"] = measure(lambda: posterior(WORLD.homdp, log).mean)[1]
+        policy = history_tree()(WORLD.pomdp).policy
+        offline.evaluate(WORLD.homdp, full[:10], policy)  # compiles
+        for what, data in (("complete", full), ("with gaps", log)):
+            run = partial(offline.evaluate, WORLD.homdp, data, policy)
+            found[f"evaluation, {what}"] = measure(run)[1]
     return found
 
 
