@@ -157,7 +157,7 @@ def with_steps(file: PomdpFile, horizon: int) -> Iterator[str]:
     yield f"states: {end + 1}\nactions: {A}\nobservations: {Y}"
     yield "start: " + " ".join(map(repr, [*map(float, file.start), *[0.0] * (end + 1 - X)]))
     table = file.transition
-    table = table.dense() if isinstance(table, Sparse) else table
+    table = table.dense()[0] if isinstance(table, Sparse) else table
     for x, a, following in np.argwhere(table):
         p = float(table[x, a, following])
         for h in range(extra, steps - 1):
