@@ -34,6 +34,7 @@ THEMES = {  # sections for the names at the root; other names are listed under "
         "BatchPolicy",
         "GraphPolicy",
         "BlindPolicy",
+        "FunctionPolicy",
         "Trajectory",
         "Episode",
         "Episodes",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # for type checkers and editors; _HOMES is the same list at r
     from homdp_ppl.core.counts import Counts
     from homdp_ppl.core.episode import Episode
     from homdp_ppl.core.episodes import Episodes
+    from homdp_ppl.core.function_policy import FunctionPolicy
     from homdp_ppl.core.graph_policy import GraphPolicy
     from homdp_ppl.core.plan import Plan, make_plan
     from homdp_ppl.core.policy import BatchPolicy, Policy, Trajectory
@@ -84,6 +85,7 @@ __all__ = [
     "DeclarationError",
     "Episode",
     "Episodes",
+    "FunctionPolicy",
     "GraphPolicy",
     "HOMDPError",
     "HindsightWarning",
@@ -149,6 +151,7 @@ _HOMES = {  # module: the public names that it defines
     "core.counts": "Counts",
     "core.episode": "Episode",
     "core.episodes": "Episodes",
+    "core.function_policy": "FunctionPolicy",
     "core.graph_policy": "GraphPolicy",
     "core.plan": "Plan make_plan",
     "core.policy": "BatchPolicy Policy Trajectory",

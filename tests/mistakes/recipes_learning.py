@@ -8,6 +8,7 @@ import numpy as np
 
 from homdp_ppl import (
     BlindPolicy,
+    FunctionPolicy,
     GraphPolicy,
     Mixture,
     Plan,
@@ -42,6 +43,9 @@ def acting() -> Iterator[Recipe]:
     )
     yield recipe("BlindPolicy.graph", blind.graph, observations=2)
     yield from reading("BlindPolicy", blind, "table")
+    yield recipe("FunctionPolicy", FunctionPolicy, function=things.always_listening, model=tiger)
+    guideline = FunctionPolicy(things.always_listening, tiger)
+    yield recipe("FunctionPolicy.act", guideline.act, observations=[0, 1], actions=[2])
     yield recipe(
         "GraphPolicy",
         GraphPolicy,

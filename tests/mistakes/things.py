@@ -50,6 +50,11 @@ def only_listening(observations: Any, actions: Any) -> Any:
     return np.array([True, False, False])
 
 
+def always_listening(observations: Any, actions: Any) -> str:
+    """A guideline for the tiger problem."""
+    return "listen"
+
+
 @cache
 def lamp() -> Any:
     """A declaration with an unknown transition table."""
