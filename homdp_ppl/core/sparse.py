@@ -95,7 +95,9 @@ class Sparse:
         row = np.repeat(np.arange(np.prod(places.shape[:3])), places.shape[3])
         kept = np.flatnonzero(places.ravel() >= 0)
         shape = (*places.shape[:3], places.shape[1])
-        return of_entries(row[kept], places.ravel()[kept], table.reshape(-1)[kept], shape)
+        values = table.reshape(-1)[kept]
+        _require_finite("Sparse.rows", "probabilities", values)
+        return of_entries(row[kept], places.ravel()[kept], values, shape)
 
     @classmethod
     def of(cls, table: Any) -> Sparse:
@@ -121,6 +123,7 @@ class Sparse:
             problems = [Problem("table", f"shape {dense.shape}", "shape (X, A, X) or (H, X, A, X)")]
         if problems:
             raise PlanningError("Sparse.of", problems)
+        _require_finite("Sparse.of", "table", dense)
         dense = dense[(None,) * (4 - dense.ndim)]
         flat = dense.reshape(-1, dense.shape[-1])
         row, column = np.nonzero(flat)
@@ -137,6 +140,7 @@ class Sparse:
         row = np.concatenate([each.row.astype(np.int64) * A + a for a, each in enumerate(entries)])
         column = np.concatenate([each.col for each in entries])
         value = np.concatenate([each.data for each in entries]).astype(np.float64)
+        _require_finite("Sparse.of", "table", value)
         joined = sparse.coo_array((value, (row, column)), shape=(X * A, X)).tocsr()
         joined.eliminate_zeros()
         joined.sort_indices()
@@ -298,6 +302,13 @@ def stored(table: Any) -> int:
 def is_sparse(entries: int, size: int) -> bool:
     """Whether a table of this size with so many non-zeros is stored as a sparse one."""
     return size > LARGE and entries < SHARE * size
+
+
+def _require_finite(subject: str, where: str, values: Array) -> None:
+    """Raise an error for NaN and infinity, unless the values are traced."""
+    if not isinstance(values, jax.core.Tracer) and not np.isfinite(np.asarray(values)).all():
+        problem = Problem(where, "entries that are NaN or infinite", "probabilities")
+        raise PlanningError(subject, [problem])
 
 
 def _pattern(columns: Array, number: Array, shape: Any) -> Pattern:

@@ -272,6 +272,14 @@ def test_wrong_tables_are_refused():
         Sparse.rows([[[0]]], [[0.5]])
     with raises(PlanningError, "table"):
         Sparse.of(np.ones((2, 2)))
+    endless = np.array([[[np.inf, 0.0]], [[0.0, 1.0]]])
+    with raises(PlanningError, "table"):
+        Sparse.of(endless)
+    with raises(PlanningError, "table"):
+        Sparse.of([sparse.csr_array(endless[:, 0])])
+    with raises(PlanningError, "probabilities"):
+        Sparse.rows([[[0]], [[0]]], [[[np.nan]], [[1.0]]])
+    assert len(Sparse.rows([[[0, -1]]], [[[1.0, np.nan]]]).values) == 1  # -1: ignored
     with raises(TracedError, "table"):
         jax.jit(lambda table: Sparse.of(table).values)(np.ones((2, 1, 2)) / 2)
     with raises(DeclarationError, "transition"):
