@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 from homdp_ppl.agent.ledger import Ledger, Session, episodes_of
 from homdp_ppl.agent.slots import slot_data
 from homdp_ppl.core.counts import Counts
+from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.state import State
 from homdp_ppl.learning.learner import Learner
 from homdp_ppl.learning.warm_start import COUNTING
@@ -149,6 +150,13 @@ def sound_data(ledger: Ledger, delay: Delay) -> list[Session]:
 
 
 def with_gaps(learner: Learner) -> Learner:
-    """The same learner for episodes with missing states; raises an error if it needs them all."""
+    """The same learner for episodes with missing states; raises an error if it needs them all.
+
+    Guarantees of frequentist rules need to know why a state is missing, which an agent does not.
+    """
+    if learner.explorer.about.guarantee == "frequentist":
+        got = "an episode with a state that is never revealed"
+        expected = f"all states, for {learner.explorer.name}"
+        raise ParameterError("Agent", [Problem("states", got, expected)])
     parts = learner.homdp, learner.explorer, learner.planner, learner.episodes, learner.seed
     return Learner(*parts, hindsight="partial")

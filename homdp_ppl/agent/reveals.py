@@ -96,12 +96,13 @@ def _states(
 
 def never_problems(learner: Learner, at: str) -> list[Problem]:
     """Why a rule cannot use an episode with a state that is never revealed; empty if it can."""
-    refused = hindsight_problems(learner.explorer, learner.homdp, "partial")
-    if not refused:
-        return []
-    if how(learner.explorer) in (SUMMED, UNUSED):
+    explorer = learner.explorer
+    refused = hindsight_problems(explorer, learner.homdp, "partial")
+    if refused and how(explorer) in (SUMMED, UNUSED):
         return [Problem("states", "None", refused[0].expected, YET, at)]
-    return [Problem("states", "None", f"a state, for {learner.explorer.name}", BIAS, at)]
+    if refused or explorer.about.guarantee == "frequentist":
+        return [Problem("states", "None", f"a state, for {explorer.name}", BIAS, at)]
+    return []
 
 
 def _items(given: Any) -> list[tuple[Any, Any]] | None:
