@@ -252,7 +252,7 @@ def test_reopened_agents_continue_after_episodes_of_others(run, tmp_path):
     with agent_at(tmp_path / "agent") as agent:
         assert follow(agent, run, 0, 3) == actions
         np.testing.assert_array_equal(agent.posterior.mean.emission, whole.posterior.mean.emission)
-        agent.reveal("added 1", {2: 0})
+        agent.reveal("added 1", {2: agent._keeper.ledger["added 1"].states[1]})
         assert agent._keeper.ledger["added 1"].is_complete
         agent.migrate(models.load("tiger", horizon=2).homdp)
         assert agent.status.used == 8

@@ -309,7 +309,7 @@ def test_what_needs_every_state_of_the_log():
     with raises(DataError, "states"):
         played(rule, 1, log=log).certificate  # noqa: B018
     with raises(DataError, "states"):
-        played(RULES["hop_b_class"], 3, log=log, reveal=Reveal(0.5))
+        played(RULES["tight"], 3, log=log, reveal=Reveal(0.5))  # that coin is of the run
     density = models.load("gaussian_tiger")
     recorded = learn(density, RULES["uniform"], quantised(), 2).episodes
     states = np.ma.array(recorded.states, mask=recorded.states == recorded.states)
