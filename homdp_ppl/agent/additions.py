@@ -9,9 +9,11 @@ import numpy as np
 from homdp_ppl.agent.actor import Actor
 from homdp_ppl.agent.events import Add, is_text
 from homdp_ppl.agent.ledger import Ledger
+from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.errors import DataError, ParameterError, Problem, shown
-from homdp_ppl.posteriors.data import as_counts
+from homdp_ppl.learning.warm_start import gap_refusals
+from homdp_ppl.posteriors.data import check_episodes
 
 
 def add_events(ledger: Ledger, actor: Actor, given: Any) -> list[Add]:
@@ -22,18 +24,20 @@ def add_events(ledger: Ledger, actor: Actor, given: Any) -> list[Add]:
         expected = "a rule that uses whole episodes"
         remedy = "This rule uses one step of each episode of its own epochs."
         raise ParameterError("add", [Problem("episodes", got, expected, remedy)])
-    episodes = Episodes.of(given, homdp).require_revealed("add")
+    episodes = Episodes.of(given, homdp)
+    refuse(DataError, "add", gap_refusals(learner.explorer, homdp, episodes))
     if homdp.spaces.finite:
-        as_counts(homdp, episodes)
+        check_episodes(homdp, episodes)
     events, problems = list[Add](), list[Problem]()
     for k, episode in enumerate(episodes):
         name = episode.id
         if name is None:
             name = f"added {len(ledger.sessions) + len(events) + 1}"
         rewards = episode.rewards
-        if np.ma.is_masked(rewards) and homdp.rewards.law is None:
+        gaps = np.ma.is_masked(episode.states)  # then recorded rewards are evidence of states
+        if np.ma.is_masked(rewards) and homdp.rewards.law is None and not gaps:
             rewards = None  # rewards are declared: recorded ones carry no information
-        if np.ma.is_masked(rewards):
+        if np.ma.is_masked(rewards) and not gaps:
             expected = "a reward for every step, or none"
             problems.append(Problem("rewards", "missing rewards", expected, at=f"episode {k}"))
             continue

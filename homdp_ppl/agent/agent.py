@@ -187,10 +187,12 @@ class Agent(Reading):
 
     @checked_but("episodes")
     def add(self, episodes: Episode | Episodes | Iterable[Episode | Episodes]) -> None:
-        """Add episodes that others played, with all their states.
+        """Add episodes that others played.
 
-        They are used like revealed episodes of the agent. An episode with the id of one that was
-        added before is skipped if it is the same, so that the call may be repeated.
+        They are used like revealed episodes of the agent. States that are missing will never be
+        revealed: rules with a posterior sum over them, and rules that count refuse them. An episode
+        with the id of one that was added before is skipped if it is the same, so that the call may
+        be repeated.
 
         Parameters
         ----------

@@ -88,9 +88,9 @@ class Add(NamedTuple):
     id: str
     observations: list[Value]
     actions: list[int]
-    states: list[Value]
+    states: list[Value | None]  # None: never revealed
     ended: str
-    rewards: list[float] | None = None
+    rewards: list[float | None] | None = None  # None: not recorded
 
 
 class Gap(NamedTuple):
@@ -194,14 +194,15 @@ def _is_valid(event: Event, spaces: Spaces) -> bool:
             return (
                 is_text(name)
                 and lists
-                and _are_numbers(event.rewards)
+                and (event.rewards is None or isinstance(event.rewards, list))
+                and _are_numbers([r for r in event.rewards or [] if r is not None])
                 and (event.rewards is None or len(event.rewards) == len(done))
                 and len(seen) == len(done) == len(hidden) - 1
                 and len(done) <= H
                 and ended in ("horizon", "terminal", "truncated")
                 and all(is_value(y, spaces.observations) for y in seen)
                 and all(is_value(a, spaces.actions) for a in done)
-                and all(is_value(x, spaces.states) for x in hidden)
+                and all(x is None or is_value(x, spaces.states) for x in hidden)
             )
         case Gap(decision=decision, slot=slot):
             return all(part is None or _is_whole(part) for part in (decision, slot))

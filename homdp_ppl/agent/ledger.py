@@ -30,7 +30,7 @@ class Session:
     # by step, from 1; None for states that will never be revealed
     states: dict[int, Value | None] = field(default_factory=dict)
     gaps: int = 0  # states that will never be revealed
-    rewards: list[float] | None = None
+    rewards: list[float | None] | None = None  # None for those that were not recorded
     labels: list[float] | None = None
     refused: str | None = None  # why the last reveal was refused, if it was not settled
     began: int = 0  # the clock of the ledger when it began
@@ -68,7 +68,7 @@ class Session:
                 np.array(self.actions, dtype=np.int64),
             ),
             hide(hidden, known) if self.gaps else hidden,
-            rewards=None if self.rewards is None else np.array(self.rewards),
+            rewards=None if self.rewards is None else np.array(self.rewards, dtype=np.float64),
             id=self.id,
             ended=self.ended,
         )
@@ -107,7 +107,7 @@ def episodes_of(sessions: Sequence[Session], spaces: Spaces) -> Episodes:
         hidden[k, : L + 1] = filled(states, spaces)
         known[k, : L + 1] = [x is not None for x in states]
         if session.rewards is not None:
-            recorded[k, :L] = session.rewards
+            recorded[k, :L] = np.array(session.rewards, dtype=np.float64)
     return Episodes(
         seen,
         done,
@@ -170,6 +170,8 @@ class Ledger:
                 session = self._append(Session(len(self.sessions), name, None))
                 session.observations, session.actions = list(event.observations), event.actions
                 session.states = dict(enumerate(event.states, start=1))
+                session.gaps = event.states.count(None)
+                self.with_gaps += session.gaps > 0
                 session.ended, session.rewards = event.ended, event.rewards  # type: ignore[assignment]
                 self.version += 1
             case Gap(decision=decision, slot=slot, made=made):
@@ -247,5 +249,6 @@ class Ledger:
             session.delay = self.clock - session.began
             self.delays += 1
         self.version += session.is_revealed
-        session.rewards = session.rewards if event.rewards is None else event.rewards
+        if event.rewards is not None:
+            session.rewards = [*event.rewards]
         session.labels = session.labels if event.labels is None else event.labels

@@ -133,7 +133,7 @@ def _numbers(where: str, given: Any, length: int, problems: list[Problem]) -> li
 
 
 def _episode_problems(
-    homdp: HOMDP, session: Session, states: dict[int, Value | None], rewards: list[float] | None
+    homdp: HOMDP, session: Session, states: dict[int, Value | None], rewards: Any
 ) -> tuple[list[Problem], list[Problem]]:
     """Problems of the whole episode with the states that are revealed so far.
 
@@ -150,7 +150,7 @@ def _episode_problems(
     seen = values_array(session.observations, spaces.observations)
     trajectory = Trajectory(seen, np.array(session.actions, dtype=np.int64))
     assert session.ended is not None
-    noted = None if rewards is None else np.array(rewards)
+    noted = None if rewards is None else np.array(rewards, dtype=np.float64)
     episode = Episode(trajectory, hidden, noted, id=session.id, ended=session.ended)
     try:
         episodes = Episodes.of(episode, homdp)

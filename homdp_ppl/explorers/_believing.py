@@ -19,6 +19,7 @@ from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.core.pomdp import POMDP
 from homdp_ppl.core.randomness import as_key
+from homdp_ppl.declare.clue_likelihood import known_rewards
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.declare.sizes import draw_problems
 from homdp_ppl.errors import ParameterError
@@ -94,7 +95,8 @@ def update_belief(state: State, episode: Episode) -> State:
 @in_x64
 def _update_followed(state: State, episode: Episode) -> State:
     """The state of a rule that follows episodes with gaps."""
-    new = Evidence.of(Episodes.of(episode, state.homdp), state.homdp)
+    homdp = state.homdp
+    new = Evidence.of(Episodes.of(episode, homdp), homdp, known_rewards(homdp))
     data, played = cast(jax.Array, state.key_data), state.played + 1
     key = jax.random.fold_in(jax.random.wrap_key_data(data), int(played))
     memory = state.memory.update(new, key)

@@ -117,17 +117,19 @@ def _reveal_problems(request: Request) -> list[Problem]:
         remedy = "The collector's actions would be evidence of the hidden states."
         problems.append(Problem("foresight", "True", "False if states are missing", remedy))
     if request.stop_when is not None:
-        remedy = "Certificates are based on counts of revealed transitions and observations."
-        expected = "None if states are missing"
-        problems.append(Problem("stop_when", shown(request.stop_when), expected, remedy))
-    if request.log is not None:
-        problems.append(Problem("log", "recorded episodes", "None if states are missing"))
+        problems.append(uncertified(request.stop_when))
     world, explorer = request.world, request.explorer
     if isinstance(world, World) and isinstance(explorer, Explorer):
         hindsight: Hindsight = "coin" if reveal.coin else "partial"
         declared = request.model if isinstance(request.model, HOMDP) else world.homdp
         problems += hindsight_problems(explorer, declared, hindsight)
     return problems
+
+
+def uncertified(stop_when: Any) -> Problem:
+    """The problem of a certificate for a run or a log with missing states."""
+    remedy = "Certificates are based on counts of revealed transitions and observations."
+    return Problem("stop_when", shown(stop_when), "None if states are missing", remedy)
 
 
 def _certificate_problems(request: Request) -> list[Problem]:

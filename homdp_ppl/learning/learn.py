@@ -18,7 +18,7 @@ from homdp_ppl.errors import ParameterError, Problem
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.explorers.state import State
 from homdp_ppl.learning.certificate import run_until_certified
-from homdp_ppl.learning.checks import check_model, check_plan, check_request
+from homdp_ppl.learning.checks import check_model, check_plan, check_request, uncertified
 from homdp_ppl.learning.compilable import plain_reason, traced_reason
 from homdp_ppl.learning.compiled import compiled_loop
 from homdp_ppl.learning.density_stage import density_optimum
@@ -75,7 +75,8 @@ def learn(
         The learner's declaration (prior and structure). Default: the declaration of the world.
     log
         Recorded episodes that the learner starts with, for example from
-        :meth:`Episodes.from_frame`. All their states must be revealed. Rules whose bonuses depend
+        :meth:`Episodes.from_frame`. If they lack states, rules with a posterior start from that of
+        the log, which sums over them, and rules that count refuse them. Rules whose bonuses depend
         on K count them as episodes. HOP-V, which uses single steps of its own episodes, refuses
         them.
     stop_after
@@ -181,6 +182,8 @@ def begin(request: Request, worth_compiling: bool | None = None) -> list[Run]:
     world, model = request.world, request.declaration
     common = world, request.explorer, request.planner, request.episodes
     log = as_log(request.explorer, model, request.log)
+    if request.stop_when is not None and log is not None and log.evidence is not None:
+        raise ParameterError("learn", [uncertified(request.stop_when)])
     further: dict[str, Any] = {"log": log, "reveal": request.reveal}
     tasks = [
         Task(*common, seed, model, request.foresight, np.nan, **further) for seed in request.seeds
@@ -189,7 +192,7 @@ def begin(request: Request, worth_compiling: bool | None = None) -> list[Run]:
     if request.explorer.objective.candidates > MANY:
         learners[0].planning  # noqa: B018  # raises an error for too many, before JAX compiles
     states = [learner.init() for learner in learners]  # raises an error if the parts do not fit
-    if request.reveal is not None:  # raises an error for options that need every state
+    if learners[0].hindsight != "complete":  # raises an error for options that need every state
         learners[0].decide(0, states[0])
     if worth_compiling is None:
         worth_compiling = tasks[0].rounds * len(tasks) >= FEW

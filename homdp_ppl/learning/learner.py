@@ -27,7 +27,7 @@ from homdp_ppl.learning.density_planning import DensityPlanning, uniform_at_step
 from homdp_ppl.learning.hindsight import Hindsight, hindsight_problems, prepared
 from homdp_ppl.learning.noise import SAMPLING, explorer_key, proposal_key, rule_number
 from homdp_ppl.learning.planning import Planned, Planner, TablePlanning
-from homdp_ppl.learning.warm_start import as_log, started
+from homdp_ppl.learning.warm_start import as_log, hindsight_after, started
 from homdp_ppl.posteriors.data import check_episode
 from homdp_ppl.precision import Array, in_x64, namespace
 
@@ -71,7 +71,7 @@ class Learner:
         and "partial" if they are missing for other reasons that do not depend on hidden states.
     log
         Recorded episodes to start with. They count as episodes in the bonuses of rules that depend
-        on K.
+        on K. If they lack states, Bayesian rules sum over them.
 
     Examples
     --------
@@ -108,9 +108,9 @@ class Learner:
         problems += hindsight_problems(explorer, homdp, hindsight)
         refuse(ParameterError, "Learner", problems)
         self.homdp, self.explorer, self.planner = homdp, explorer, planner
-        self.hindsight = hindsight
         self.episodes, self.seed, self.simulations = episodes, seed, simulations
         self.log = as_log(explorer, homdp, log)
+        self.hindsight = hindsight_after(hindsight, self.log)
 
     @cached_property
     def planning(self) -> Any:

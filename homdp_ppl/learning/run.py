@@ -198,12 +198,11 @@ class Run(Measured):
             return memory.belief
         if isinstance(memory, Posterior):
             return memory
-        if self.task.reveal is not None:
-            return posterior(model, self.episodes)
-        # not from the rule's counts: HOP-V counts single steps only
-        if model.spaces.finite:
-            return posterior(model, self.task.counts(self.episodes))
         log = self.task.log
+        incomplete = self.task.reveal is not None or (log is not None and log.evidence is not None)
+        # not from the rule's counts: HOP-V counts single steps only
+        if model.spaces.finite and not incomplete:
+            return posterior(model, self.task.counts(self.episodes))
         return posterior(model, self.episodes if log is None else log.episodes + self.episodes)
 
     @checked

@@ -116,9 +116,11 @@ class Task:
         return episode if self.reveal is None else revealed(self.reveal, episode, self.seed, number)
 
     def counts(self, episodes: Episodes) -> Counts:
-        """The counts of the log and of these episodes."""
+        """The counts of the log and of these episodes; raises an error if states are missing."""
         counts = Counts.of(episodes, self.model)
         known = None if self.log is None else self.log.counts
+        if self.log is not None and self.log.evidence is not None:
+            self.log.episodes.require_revealed("counts")
         return counts if known is None else known + counts
 
     def rounds_of(self, stop_after: int | None) -> int:

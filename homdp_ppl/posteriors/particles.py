@@ -49,8 +49,10 @@ class Particles:
     key: Array  # of the draws that :attr:`belief` stores
 
     @classmethod
-    def start(cls, homdp: HOMDP, key: Array, particles: int = PARTICLES) -> Particles:
-        """Particles drawn from the prior.
+    def start(
+        cls, homdp: HOMDP, key: Array, evidence: Evidence, particles: int = PARTICLES
+    ) -> Particles:
+        """Particles drawn from the posterior given evidence.
 
         Parameters
         ----------
@@ -58,13 +60,23 @@ class Particles:
             The declaration.
         key
             A JAX random key.
+        evidence
+            The evidence so far; may be empty.
         particles
             The number of particles.
         """
-        prior = np.tile(closed_form(homdp).conjugate.concentration, (particles, 1))
+        form, generator = closed_form(homdp), _generator(key)
+        if len(evidence.gaps.number):
+            atoms = from_evidence(homdp, evidence, DEFAULT, None, key).atoms
+            assert atoms is not None
+            tables = tables_at(homdp, atoms.pick(generator, particles), particles)
+            hidden = hidden_tables(generator, tables, homdp, evidence.tree)
+            concentrations = form.concentrations(hidden, evidence.counts)
+        else:
+            concentrations = np.tile(form.concentration(evidence.counts), (particles, 1))
         weights = np.full(particles, 1 / particles)
-        entries = closed_form(homdp).rows_given(_generator(key), prior)
-        return cls(homdp, Evidence.empty(homdp), entries, prior, weights, key)
+        entries = form.rows_given(generator, concentrations)
+        return cls(homdp, evidence, entries, concentrations, weights, key)
 
     def update(self, new: Evidence, key: Array) -> Particles:
         """The posterior given further episodes."""
@@ -123,16 +135,15 @@ class Reweighted:
     tables: Any  # of the atoms
 
     @classmethod
-    def start(cls, homdp: HOMDP, key: Array) -> Reweighted:
-        """All values of discrete sites, or draws from the prior."""
-        nothing = Evidence.empty(homdp)
-        if all(site.discrete for site in homdp.sites):
-            return cls._of(from_evidence(homdp, nothing, DEFAULT, None, key), nothing)
+    def start(cls, homdp: HOMDP, key: Array, evidence: Evidence) -> Reweighted:
+        """All values of discrete sites, or draws from the posterior given evidence."""
+        if evidence.episodes or all(site.discrete for site in homdp.sites):
+            return cls._of(from_evidence(homdp, evidence, DEFAULT, None, key), evidence)
         number = DEFAULT.sampling.chains * DEFAULT.sampling.draws
         draw = homdp.cache.get("priors", lambda: jax.jit(jax.vmap(homdp.sample_prior)))
         atoms = Atoms(to_numpy(draw(jax.random.split(key, number))), DEFAULT.sampling.chains)
-        belief = Posterior(homdp, nothing, "prior", "from the prior", np.zeros(0), atoms=atoms)
-        return cls._of(belief, nothing)
+        belief = Posterior(homdp, evidence, "prior", "from the prior", np.zeros(0), atoms=atoms)
+        return cls._of(belief, evidence)
 
     @classmethod
     def _of(cls, belief: Posterior, evidence: Evidence) -> Reweighted:
@@ -170,8 +181,8 @@ class Reweighted:
 Following: TypeAlias = Particles | Reweighted
 
 
-def follow(homdp: HOMDP, key: Array) -> Following:
-    """The prior of a declaration, to be updated with episodes that may have gaps.
+def follow(homdp: HOMDP, key: Array, evidence: Evidence | None = None) -> Following:
+    """The posterior of a declaration, to be updated with episodes that may have gaps.
 
     Parameters
     ----------
@@ -179,9 +190,13 @@ def follow(homdp: HOMDP, key: Array) -> Following:
         A declaration with finite spaces and at least one site.
     key
         A JAX random key.
+    evidence
+        What is known already; by default nothing.
     """
+    evidence = Evidence.empty(homdp) if evidence is None else evidence
     closed = len(closed_form(homdp).conjugate.sites) == len(homdp.sites)
-    return Particles.start(homdp, key) if closed else Reweighted.start(homdp, key)
+    kind = Particles if closed else Reweighted
+    return kind.start(homdp, key, evidence)
 
 
 def _reweighted(homdp: HOMDP, weights: Array, tables: Any, new: Evidence) -> Array | None:

@@ -1,5 +1,6 @@
 """States that will never be revealed: evidence for Bayesian rules, refused by the others."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -9,17 +10,22 @@ import pytest
 from homdp_ppl import (
     Agent,
     DataError,
+    Episodes,
     Kernels,
     ParameterError,
     explorers,
     homdp,
     learn,
     models,
+    posterior,
+    rollout,
+    uniform_policy,
 )
 from homdp_ppl import Reveal as Protocol
 from homdp_ppl.agent.events import Reveal
 from homdp_ppl.planners import history_tree
 from tests.agent.processes import density_case
+from tests.posteriors import programs
 from tests.raising import raises
 
 TREE = history_tree()
@@ -179,6 +185,15 @@ def wearing():
     return Kernels([0.5, 0.5], jnp.array([[[1 - wear, wear]], [[0, 1]]]), [[1, 0], [0, 1]])
 
 
+@homdp(states=2, observations=2, actions=1, horizon=2, reward=[[1.0], [0.0]])
+def paid():
+    """The reward shows the state; which of two coins moves it is unknown."""
+    fair = numpyro.sample("fair", dist.Bernoulli(0.5), infer={"enumerate": "parallel"})
+    chance = jnp.where(fair == 1, 0.5, 0.1)
+    moves = jnp.array([[[1 - chance, chance]], [[chance, 1 - chance]]])
+    return Kernels([0.5, 0.5], moves, [[0.5, 0.5], [0.5, 0.5]])
+
+
 def test_evidence_that_no_states_explain():
     """It is refused, and the check reports it."""
     agent = Agent(wearing, explorers.posterior_sampling(), TREE)
@@ -189,3 +204,64 @@ def test_evidence_that_no_states_explain():
         agent.reveal("one", [1, None, None])
     assert agent.pending == ("one",)
     assert "reveals that the declaration excludes" in agent.check().unusual
+
+
+def recorded(world, n=5):
+    """Episodes of others, without every third state."""
+    log = rollout(jax.random.split(jax.random.key(1), n), world, uniform_policy(world))
+    mask = np.arange(log.states.size).reshape(log.states.shape) % 3 == 1
+    return Episodes(log.observations, log.actions, np.ma.array(log.states, mask=mask))
+
+
+def test_episodes_of_others_may_lack_states():
+    """Without sampling, the posterior is exactly that of the log; adding it twice is harmless."""
+    world = programs.one_of_two().draw(jax.random.key(0))
+    log = recorded(world)
+    wanted = posterior(world.homdp, log).atoms.probabilities
+    for calls in ([log], [log[:2], log[2:]], [*log]):
+        agent = Agent(world.homdp, explorers.posterior_sampling(), TREE)
+        for part in calls:
+            agent.add(part)
+        np.testing.assert_allclose(agent.posterior.atoms.probabilities, wanted)
+        np.testing.assert_array_equal(agent.episodes.revealed, log.revealed)
+    assert (agent.status.used, agent.pending) == (5, ())
+
+
+def test_recorded_rewards_are_evidence_of_the_missing_states_of_others():
+    """The reward of a step says which state it was; some steps lack one."""
+    log = Episodes([[0, 0], [0, 0]], [[0, 0], [0, 0]], [[None, None, 1], [0, None, None]],
+                   rewards=[[1.0, None], [1.0, 0.0]], ids=["a", "b"])  # fmt: skip
+    agent = Agent(paid, explorers.posterior_sampling(), TREE)
+    agent.add(log)
+    agent.add(log)
+    assert agent.status.used == 2
+    wanted = posterior(paid, log).atoms.probabilities
+    without = posterior(paid, Episodes(log.observations, log.actions, log.states,
+                                       revealed=log.revealed)).atoms.probabilities  # fmt: skip
+    assert not np.allclose(wanted, without)
+    np.testing.assert_allclose(agent.posterior.atoms.probabilities, wanted)
+
+
+def test_reopened_agents_continue_after_episodes_of_others(run, tmp_path):
+    log, whole = recorded(WORLD), agent_at()
+    whole.add(log)
+    actions = follow(whole, run, 0, 3)
+    with agent_at(tmp_path / "agent") as agent:
+        agent.add(log[:2])
+        agent.add(log[2:])
+    with agent_at(tmp_path / "agent") as agent:
+        assert follow(agent, run, 0, 3) == actions
+        np.testing.assert_array_equal(agent.posterior.mean.emission, whole.posterior.mean.emission)
+        agent.reveal("added 1", {2: agent._keeper.ledger["added 1"].states[1]})
+        assert agent._keeper.ledger["added 1"].is_complete
+        agent.migrate(models.load("tiger", horizon=2).homdp)
+        assert agent.status.used == 8
+
+
+@pytest.mark.parametrize("name", ["tight", "greedy"])
+def test_rules_that_count_refuse_episodes_of_others_with_missing_states(name):
+    agent = agent_at(rule=getattr(explorers, name)(), episodes=10)
+    with raises(DataError, "states") as caught:
+        agent.add(recorded(WORLD))
+    assert "posterior_sampling" in caught.value.problems[0].remedy
+    assert agent.status.revealed == 0

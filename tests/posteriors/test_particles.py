@@ -80,7 +80,7 @@ def test_discrete_sites_are_exact():
     state = followed(model, episodes, jax.random.key(0))
     assert isinstance(state, Reweighted)
     atoms = state.belief.atoms
-    start = Reweighted.start(model, jax.random.key(0)).belief.atoms
+    start = follow(model, jax.random.key(0)).belief.atoms
     logs = np.log(start.probabilities)
     for k in range(len(atoms)):
         values = {name: value[k] for name, value in atoms.values.items()}
@@ -109,7 +109,7 @@ def test_other_declarations_sample_again():
 
 def test_impossible_episodes():
     model = programs.one_of_two()
-    state = Reweighted.start(model, jax.random.key(0))
+    state = follow(model, jax.random.key(0))
     none = type(state.tables)(*(np.zeros_like(table) for table in state.tables))
     broken = Reweighted(state.belief, state.evidence, none)
     episodes = with_gaps(model.draw(jax.random.key(0)), 1, 0.5)
