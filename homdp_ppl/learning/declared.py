@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes

@@ -111,7 +111,7 @@ def test_impossible_episodes():
     model = programs.one_of_two()
     state = Reweighted.start(model, jax.random.key(0))
     none = type(state.tables)(*(np.zeros_like(table) for table in state.tables))
-    broken = Reweighted(state.belief, state.evidence, none)
+    broken = Reweighted(state.belief, state.evidence, none, {})
     episodes = with_gaps(model.draw(jax.random.key(0)), 1, 0.5)
     with pytest.raises(DataError), x64():
         broken.update(Evidence.of(episodes, model), jax.random.key(0))
