@@ -12,7 +12,6 @@ import numpy as np
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.core.rollout import cut_at_end
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.state import State
 from homdp_ppl.learning.certificate import Certificate, certify, exceeded_by
@@ -126,11 +125,8 @@ class Run(Measured):
     @property
     def _every_state(self) -> Episodes:
         """All episodes, also with the states that were not revealed."""
-        record, behaviour = self.record, SAW_STATES if self.task.foresight else None
-        parts = record.observations, record.actions, record.states
-        played = Episodes(*parts, rewards=record.rewards, behaviour=behaviour)
-        spaces = self.task.world.spaces
-        return cut_at_end(played, spaces.ends) if spaces.terminal else played
+        behaviour = SAW_STATES if self.task.foresight else None
+        return self.record.episodes(self.task.world.spaces, behaviour)
 
     @property
     def returns(self) -> Array:

@@ -1,10 +1,25 @@
 """Posteriors that follow a stream of episodes with gaps, against exact posteriors."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
+from numpyro.infer.util import log_density
 
-from homdp_ppl import DataError, Episodes, models, posterior, x64
+from homdp_ppl import (
+    DataError,
+    Episodes,
+    Kernels,
+    homdp,
+    models,
+    posterior,
+    rollout,
+    uniform_policy,
+    x64,
+)
+from homdp_ppl.core.clues import likelihoods
 from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.posteriors import particles
 from homdp_ppl.posteriors.particles import Particles, Reweighted, follow
@@ -60,6 +75,64 @@ def test_a_planted_bug_is_caught(monkeypatch):
         lambda *given: {name: 4 * table for name, table in hidden(*given).items()},
     )
     mean, spread = scores()
+    assert mean > LIMITS[0] or spread > LIMITS[1]
+
+
+@homdp(states=2, observations=2, actions=1, horizon=4, reward=[[1.0], [0.0]])
+def labelled():
+    """Noisy labels, which are revealed mostly after a right observation."""
+    p = numpyro.sample("accuracy", dist.Beta(4, 2))
+    shows = jnp.array([[p, 1 - p], [1 - p, p]])
+    moves = np.array([[[0.9, 0.1]], [[0.2, 0.8]]])
+    label = np.array([[0.8, 0.2], [0.1, 0.9]])
+    return Kernels([0.5, 0.5], moves, shows, label=label, revealed=after_a_right_one)
+
+
+def after_a_right_one(x, y, a):
+    return 0.3 if y is None else jnp.where(x == y, 0.8, 0.1)
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """Episodes of ``labelled``, with mean and spread of the accuracy on a fine grid."""
+    world = labelled.at(accuracy=0.6)
+    episodes = rollout(jax.random.split(jax.random.key(0), 30), world, uniform_policy(world))
+    grid = np.linspace(0.005, 0.995, 199)
+    program = labelled.hindsight(episodes)
+    with x64():
+        density = jax.jit(lambda p: log_density(program, (), {}, {"accuracy": p})[0])
+        log = np.array([float(density(p)) for p in grid])
+    weights = np.exp(log - log.max()) / np.exp(log - log.max()).sum()
+    mean = weights @ grid
+    return episodes, mean, np.sqrt(weights @ (grid - mean) ** 2)
+
+
+def labelled_scores(shown):
+    """As :func:`scores`, given labels and a mechanism."""
+    episodes, mean, spread = shown
+    values = [
+        followed(labelled, episodes, jax.random.key(r)).belief.atoms.values["accuracy"]
+        for r in range(REPLICAS)
+    ]
+    parts = [v.mean() for v in values], [v.std() for v in values]
+    errors = [np.std(part, ddof=1) / np.sqrt(REPLICAS) for part in parts]
+    return abs(np.mean(parts[0]) - mean) / errors[0], abs(np.mean(parts[1]) - spread) / errors[1]
+
+
+def test_particles_use_labels_and_the_mechanism(shown):
+    mean, spread = labelled_scores(shown)
+    assert mean < LIMITS[0]
+    assert spread < LIMITS[1]
+
+
+@pytest.mark.parametrize("left_out", ["label", "revealed"])
+def test_labels_and_mechanisms_that_are_ignored_are_caught(shown, left_out, monkeypatch):
+    def without(clues, form, tables):
+        ones = {k: np.ones_like(v) if k.startswith(left_out) else v for k, v in tables.items()}
+        return likelihoods(clues, form, ones)
+
+    monkeypatch.setattr(particles, "likelihoods", without)
+    mean, spread = labelled_scores(shown)
     assert mean > LIMITS[0] or spread > LIMITS[1]
 
 
