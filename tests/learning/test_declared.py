@@ -316,10 +316,12 @@ def test_studies(tmp_path):
     finished = study.compare(
         name, ["posterior_sampling", "uniform"], out=tmp_path / "one", **options
     )
-    (runs,) = [finished.runs[key] for key in finished.runs]
+    assert finished.complete
+    found = finished.runs[name, "declared", "posterior_sampling"]
     world = study.find_world(name, None)
-    alone = run_of(world, episodes=3, seed=runs["posterior_sampling"][1].task.seed)
-    assert np.array_equal(runs["posterior_sampling"][1].values, alone.values)
+    for seed, run in enumerate(found):
+        alone = learn(world, PSRL, study.find_planner("auto", world), 3, seed)
+        assert run.values == pytest.approx(alone.values)
     for rule, where in (("tight", "label"), ("posterior_sampling:reveal=0.5", "reveal")):
         with raises(ParameterError, where):
             study.compare(name, [rule], out=tmp_path / "two", **options)

@@ -56,7 +56,6 @@ def test_a_compiled_run_is_run_again():
     assert again.resume().record.same_as(whole.record)
 
 
-@pytest.mark.slow
 def test_a_run_with_terminal_states_is_restored():
     """In the record, episodes have all their steps."""
     world = native().draw(jax.random.key(3))
@@ -68,6 +67,7 @@ def test_a_run_with_terminal_states_is_restored():
     assert again.resume().record.same_as(whole.record)
 
 
+@pytest.mark.slow
 def test_a_continuous_run_is_restored():
     made = hearing("means").draw(jax.random.key(2))
     rule = explorers.hop_v([made], [made, *candidates(made.homdp, 2, jax.random.key(5))])

@@ -78,6 +78,10 @@ def test_a_planted_bug_is_caught(monkeypatch):
     assert mean > LIMITS[0] or spread > LIMITS[1]
 
 
+def after_a_right_one(x, y, a):
+    return 0.3 if y is None else jnp.where(x == y, 0.8, 0.1)
+
+
 @homdp(states=2, observations=2, actions=1, horizon=4, reward=[[1.0], [0.0]])
 def labelled():
     """Noisy labels, which are revealed mostly after a right observation."""
@@ -86,10 +90,6 @@ def labelled():
     moves = np.array([[[0.9, 0.1]], [[0.2, 0.8]]])
     label = np.array([[0.8, 0.2], [0.1, 0.9]])
     return Kernels([0.5, 0.5], moves, shows, label=label, revealed=after_a_right_one)
-
-
-def after_a_right_one(x, y, a):
-    return 0.3 if y is None else jnp.where(x == y, 0.8, 0.1)
 
 
 @pytest.fixture(scope="module")
@@ -125,13 +125,15 @@ def test_particles_use_labels_and_the_mechanism(shown):
     assert spread < LIMITS[1]
 
 
-@pytest.mark.parametrize("left_out", ["label", "revealed"])
-def test_labels_and_mechanisms_that_are_ignored_are_caught(shown, left_out, monkeypatch):
-    def without(clues, form, tables):
-        ones = {k: np.ones_like(v) if k.startswith(left_out) else v for k, v in tables.items()}
-        return likelihoods(clues, form, ones)
+@pytest.mark.parametrize("name", ["label", "revealed"])
+def test_wrong_likelihoods_of_labels_and_marks_are_caught(shown, name, monkeypatch):
+    """Other labels, or a mechanism that is ignored."""
 
-    monkeypatch.setattr(particles, "likelihoods", without)
+    def wrong(clues, form, tables):
+        other = tables[name][..., ::-1] if name == "label" else np.ones_like(tables[name])
+        return likelihoods(clues, form, {**tables, name: other})
+
+    monkeypatch.setattr(particles, "likelihoods", wrong)
     mean, spread = labelled_scores(shown)
     assert mean > LIMITS[0] or spread > LIMITS[1]
 
