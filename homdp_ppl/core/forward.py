@@ -8,12 +8,14 @@ Gaps that begin equally share their messages (:class:`GapTree`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from homdp_ppl.core.clues import likelihoods
 from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.core.form import Form
 from homdp_ppl.core.gaps import Gaps, GapTree
@@ -185,7 +187,9 @@ def log_likelihood_of_gaps(rows: Rows, gaps: Gaps | GapTree) -> Array:
     return xp.where(often > 0, often * xp.where(often > 0, log, 0.0), 0.0).sum(0)
 
 
-def log_likelihood_of_evidence(tables: Any, form: Form, evidence: Evidence) -> Array:
+def log_likelihood_of_evidence(
+    tables: Any, form: Form, evidence: Evidence, hindsight: Mapping[str, Array] | None = None
+) -> Array:
     """The log probability of counts and gaps under each of several models.
 
     Parameters
@@ -196,17 +200,27 @@ def log_likelihood_of_evidence(tables: Any, form: Form, evidence: Evidence) -> A
         Their form without this axis.
     evidence
         The counts and gaps.
+    hindsight
+        The tables of labels and of the mechanism, with the same leading axis. Without them, what
+        they say of hidden states is not used.
     """
+    counts, named = evidence.counts, hindsight or {}
+    pairs = [
+        (getattr(counts, name), getattr(tables, name))
+        for name in ("initial", "transition", "emission")
+    ]
+    if named and counts.hindsight is not None:
+        pairs += [(seen, named[name]) for name, seen in counts.hindsight.items()]
     total = np.zeros(len(tables.initial))
     with np.errstate(divide="ignore"):
-        for name in ("initial", "transition", "emission"):
-            seen = np.asarray(getattr(evidence.counts, name))
+        for given, table in pairs:
+            seen = np.asarray(given)
             places = np.nonzero(seen)
             index: Any = (slice(None), *places)
-            chances = np.asarray(getattr(tables, name))[index]
-            total = total + np.log(chances) @ seen[places]
+            total = total + np.log(np.asarray(table)[index]) @ seen[places]
     if len(evidence.gaps.number):
-        rows = Rows(tables.initial, tables.transition, tables.emission, form)
+        clues = likelihoods(evidence.gaps.clues, form, named) if named else None
+        rows = Rows(tables.initial, tables.transition, tables.emission, form, clues)
         total = total + log_likelihood_of_gaps(rows, evidence.tree)
     return total
 

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
 from homdp_ppl.core.hindsight_form import LABEL, LAST, REVEALED, HindsightForm
 from homdp_ppl.precision import Array, in_x64
@@ -71,14 +70,6 @@ def with_hindsight(
         ids=played.ids,
         behaviour=played.behaviour,
     )
-
-
-def shown(homdp: HOMDP, parameters: Mapping[str, Array], key: Array, episode: Episode) -> Episode:
-    """One simulated episode as hindsight shows it."""
-    if homdp.hindsight_form is None:
-        return episode
-    batch = Episodes.of(episode, homdp)
-    return with_hindsight(homdp, parameters, jnp.reshape(key, (1,)), batch)[0]
 
 
 @jax.jit

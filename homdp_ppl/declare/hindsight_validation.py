@@ -32,7 +32,7 @@ def revealed_problems(homdp: HOMDP, episodes: Episodes) -> list[Problem]:
 
 
 def unrevealed_problems(homdp: HOMDP, coin: bool) -> list[Problem]:
-    """Problems of a declaration for rules that learn from revealed states.
+    """Problems of a declaration for rules that count revealed states.
 
     With ``coin``, a declared coin may decide which states are revealed.
     """
@@ -43,7 +43,8 @@ def unrevealed_problems(homdp: HOMDP, coin: bool) -> list[Problem]:
     expected = "a declaration whose states are all revealed, or revealed by a coin"
     remedy = (
         "Counts of revealed steps are biased if what is revealed depends on what happened, and "
-        "labels do not determine the states. Use posterior(homdp, episodes)."
+        "labels do not determine the states. Use a Bayesian rule such as posterior_sampling(), or "
+        "posterior(homdp, episodes)."
     )
     return [Problem(where, f"{homdp.name}, which declares {where}", expected, remedy)]
 

@@ -56,12 +56,15 @@ class State:
 
     @property
     def visits(self) -> Array:
-        """n(x, a), (X, A), or the number of episodes if states are real-valued.
+        """n(x, a), (X, A), or the number of episodes if states are real-valued or have labels.
 
         If tables depend on the step or the previous action, these are the visits of all their rows,
         (rows,): a row of O can then be visited often while all n(x, a) stay almost the same. If
         rewards are random, the numbers of recorded rewards are added to them.
         """
+        form = self.homdp.hindsight_form
+        if form is not None and form.label is not None:  # no states are revealed
+            return np.asarray(self.played)[None]
         rewards = None if self.counts is None else self.counts.rewards
         if rewards is not None or (self.counts is not None and not self.counts.form.is_stationary):
             parts = [self.counts.state_action.ravel(), self.counts.visits.ravel()]

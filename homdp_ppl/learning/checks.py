@@ -25,7 +25,8 @@ from homdp_ppl.declare.rewards import Rewards
 from homdp_ppl.errors import ParameterError, Problem, shown, with_article
 from homdp_ppl.evaluation.exact import evaluate
 from homdp_ppl.explorers.explorer import Explorer
-from homdp_ppl.learning.hindsight import Hindsight, declared_reveal, hindsight_problems
+from homdp_ppl.learning.declared import Declared
+from homdp_ppl.learning.hindsight import declared_reveal, hindsight_of, hindsight_problems
 from homdp_ppl.learning.task import Request, stop_problems
 
 
@@ -104,10 +105,10 @@ def _reveal_problems(request: Request) -> list[Problem]:
     reveal = request.reveal
     declared_so = isinstance(request.world, World) and declared_reveal(request.world)
     if reveal is not None and declared_so:
-        expected = "None: the declaration says that a coin decides"
+        expected = "None: the declaration says what is revealed"
         return [Problem("reveal", shown(reveal), expected)]
     reveal = declared_so or reveal
-    if reveal is not None and not isinstance(reveal, Reveal):
+    if reveal is not None and not isinstance(reveal, Reveal | Declared):
         remedy = "For a share of the states: Reveal(0.2)."
         return [Problem("reveal", shown(reveal), "a Reveal, or None", remedy)]
     if reveal is None or reveal.complete:
@@ -120,9 +121,8 @@ def _reveal_problems(request: Request) -> list[Problem]:
         problems.append(uncertified(request.stop_when))
     world, explorer = request.world, request.explorer
     if isinstance(world, World) and isinstance(explorer, Explorer):
-        hindsight: Hindsight = "coin" if reveal.coin else "partial"
         declared = request.model if isinstance(request.model, HOMDP) else world.homdp
-        problems += hindsight_problems(explorer, declared, hindsight)
+        problems += hindsight_problems(explorer, declared, hindsight_of(reveal))
     return problems
 
 
@@ -186,6 +186,11 @@ def check_model(request: Request) -> None:
         remedy = "Use the same names and horizon as the world."
         problem = Problem("model", str(model.spaces), str(world.spaces), remedy)
         raise ParameterError("learn", [problem])
+    forms = model.hindsight_form, world.homdp.hindsight_form
+    mine, real = (0 if form is None else form.labels for form in forms)
+    if mine != real:
+        got, expected = (f"{number} labels" if number else "no labels" for number in (mine, real))
+        raise ParameterError("learn", [Problem("model", got, f"{expected}, as in the world")])
     if not _same_rewards(model.rewards, world.homdp.rewards):
         expected = "the rewards of the world, or random rewards with the same outcomes"
         problem = Problem("model", "different rewards", expected)

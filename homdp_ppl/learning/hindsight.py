@@ -11,7 +11,7 @@ from homdp_ppl.confidence.rows import unknown_start
 from homdp_ppl.core.bound import Bound
 from homdp_ppl.core.hindsight_form import REVEALED
 from homdp_ppl.core.reveal import Reveal
-from homdp_ppl.declare.hindsight_validation import declares_coin
+from homdp_ppl.declare.hindsight_validation import declares_coin, unrevealed_problems
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import InferenceError, Problem
 from homdp_ppl.explorers._believing import update_belief, with_gaps
@@ -19,11 +19,14 @@ from homdp_ppl.explorers._pair_versions import with_pairs
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.explorers.hop_v import update_versions
 from homdp_ppl.explorers.state import State, count
+from homdp_ppl.learning.declared import Declared
 from homdp_ppl.posteriors.symmetries import label_symmetries
 
 # complete: every state is revealed. coin: a coin hides states, independently of everything.
-# partial: states are missing for other reasons that do not depend on hidden states.
+# partial: states are missing for other reasons, which the declaration says if they depend on hidden
+# states; there may be labels instead of states.
 Hindsight: TypeAlias = Literal["complete", "coin", "partial"]
+Protocol: TypeAlias = Reveal | Declared | None  # what is revealed in a run; None for all states
 
 SUMMED = "missing states are summed over"
 COUNTED = "only revealed steps and pairs are counted, which a coin makes a fair sample"
@@ -37,10 +40,11 @@ BIAS = (
 
 
 def hindsight_problems(explorer: Explorer, homdp: HOMDP, hindsight: Hindsight) -> list[Problem]:
-    """Why a rule cannot learn from episodes with missing states; empty if it can.
+    """Why a rule cannot learn from what is revealed of a declaration; empty if it can.
 
     Rules with a posterior sum over missing states, and so does HOP-V. Rules that count use the
     revealed steps and pairs, if a coin decides what is revealed. Rules that plan once need no data.
+    Declared labels, and declared mechanisms other than a coin, need a posterior or no data.
 
     Parameters
     ----------
@@ -51,15 +55,17 @@ def hindsight_problems(explorer: Explorer, homdp: HOMDP, hindsight: Hindsight) -
     hindsight
         What decides which states are revealed.
     """
-    if hindsight == "complete":
-        return []
+    learns_by = how(explorer)
+    needs_states = hindsight == "complete" or learns_by not in (SUMMED, UNUSED)
+    problems = unrevealed_problems(homdp, hindsight == "coin") if needs_states else []
+    if hindsight == "complete" or problems:
+        return problems
     if not homdp.spaces.finite:
         got, expected = "missing states in real-valued spaces", "finite spaces, or all states"
         return [Problem("reveal", got, expected)]
     if homdp.rewards.law is not None:
         expected = "all states revealed, because recorded rewards are evidence of hidden states"
         return [Problem("reveal", "missing states, and random rewards", expected)]
-    learns_by = how(explorer)
     if learns_by == PAIRED and unknown_start(homdp):
         got = f"{explorer.name} with missing states, and an initial distribution with sites"
         return [Problem("reveal", got, "all states revealed, or a known initial distribution")]
@@ -71,11 +77,20 @@ def hindsight_problems(explorer: Explorer, homdp: HOMDP, hindsight: Hindsight) -
     return [Problem("reveal", got, "a rule that does not need every state of an episode", BIAS)]
 
 
-def declared_reveal(world: World) -> Reveal | None:
-    """The protocol that the declaration of a world says, if it says that a coin decides."""
+def hindsight_of(protocol: Protocol) -> Hindsight:
+    """What decides which states are revealed."""
+    if protocol is None or protocol.complete:
+        return "complete"
+    return "coin" if protocol.coin else "partial"
+
+
+def declared_reveal(world: World) -> Protocol:
+    """The protocol that the declaration of a world says; None if all states are revealed."""
     homdp = world.homdp
-    if not (homdp.spaces.finite and declares_coin(homdp)):
+    if homdp.hindsight_form is None or not homdp.spaces.finite:
         return None
+    if not declares_coin(homdp):
+        return Declared(world)
     chance = float(np.ravel(homdp.counted_tables(world.parameters)[REVEALED])[1])
     return Reveal(chance, homdp.reveal_unit)
 
@@ -91,9 +106,9 @@ def how(explorer: Explorer) -> str:
     return UNUSED if explorer.deployment.replan == "once" else COUNTED
 
 
-def unnamed(homdp: HOMDP, reveal: Reveal) -> list[str]:
+def unnamed(homdp: HOMDP, reveal: Reveal | Declared) -> list[str]:
     """A note for runs in which nothing is revealed and states cannot be distinguished."""
-    if reveal.share > 0 and reveal.episodes != 0:
+    if isinstance(reveal, Declared) or (reveal.share > 0 and reveal.episodes != 0):
         return []
     try:
         found = [symmetry for symmetry in label_symmetries(homdp) if symmetry.matters]

@@ -101,10 +101,12 @@ def learn(
         real-valued spaces. The optimum is then the value that the same planner reaches in the true
         world.
     reveal
-        Which states are revealed after each episode, for finite spaces; by default what the
-        declaration says, if it declares a coin, else all of them. Rules with a posterior and HOP-V
-        sum over the missing states. Rules that count use the revealed steps and pairs, which needs
-        a coin per step or per episode. At a share of 0 nothing is revealed; see
+        Which states are revealed after each episode, for finite spaces. Must be None if the
+        declaration of the world says what is revealed, by ``label=`` or ``revealed=``; by default
+        all states. Rules with a posterior and HOP-V sum over the missing states. Rules that count
+        use the revealed steps and pairs, which needs a coin per step or per episode. Declared
+        labels, and mechanisms other than a coin, need a rule with a posterior, or one that plans
+        once. At a share of 0 nothing is revealed; see
         :func:`homdp_ppl.posteriors.label_symmetries`.
 
     Returns

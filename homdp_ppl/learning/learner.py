@@ -18,7 +18,6 @@ from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.checked import checked, checked_but
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.declare.hindsight_validation import unrevealed_problems
 from homdp_ppl.declare.model import HOMDP
 from homdp_ppl.errors import ParameterError, Problem, shown, with_article
 from homdp_ppl.explorers.explorer import Deployment, Explorer
@@ -68,7 +67,8 @@ class Learner:
         Simulated episodes per estimate, for planners that do not certify values.
     hindsight
         "complete" if every state is revealed. "coin" if a coin decides which states are revealed,
-        and "partial" if they are missing for other reasons that do not depend on hidden states.
+        and "partial" if they are missing for other reasons, or if there are labels instead. The
+        declaration must say by which mechanism, if that depends on hidden states.
     log
         Recorded episodes to start with. They count as episodes in the bonuses of rules that depend
         on K. If they lack states, Bayesian rules sum over them.
@@ -104,9 +104,7 @@ class Learner:
             remedy = "The bonuses of this rule depend on K: pass the total number of episodes."
             problem = Problem("episodes", "None", "a number of episodes", remedy)
             raise ParameterError(explorer.about.name, [problem])
-        problems = unrevealed_problems(homdp, hindsight == "coin")
-        problems += hindsight_problems(explorer, homdp, hindsight)
-        refuse(ParameterError, "Learner", problems)
+        refuse(ParameterError, "Learner", hindsight_problems(explorer, homdp, hindsight))
         self.homdp, self.explorer, self.planner = homdp, explorer, planner
         self.episodes, self.seed, self.simulations = episodes, seed, simulations
         self.log = as_log(explorer, homdp, log)

@@ -13,7 +13,7 @@ from zlib import crc32
 import jax
 import numpy as np
 
-from homdp_ppl.core.randomness import Noise, noise, reward_key
+from homdp_ppl.core.randomness import Noise, hindsight_key, noise, reward_key
 from homdp_ppl.explorers.explorer import Explorer
 from homdp_ppl.precision import Array
 
@@ -53,7 +53,7 @@ def episode_noise(seed: Array, rule: Array, first: Array, n: int, horizon: int) 
     """
 
     def one(episode: Array) -> EpisodeNoise:
-        world = jax.random.fold_in(jax.random.fold_in(seed, 0), episode)
+        world = _world_key(seed, episode)
         rule_key = jax.random.fold_in(explorer_key(seed, PROPOSING, rule), episode)
         uniform = noise(world, jax.random.fold_in(rule_key, 1), horizon)
         return EpisodeNoise(jax.random.fold_in(rule_key, 0), uniform, reward_key(world))
@@ -64,10 +64,21 @@ def episode_noise(seed: Array, rule: Array, first: Array, n: int, horizon: int) 
 @partial(jax.jit, static_argnums=3)
 def density_noise(seed: Array, rule: Array, episode: Array, horizon: int) -> DensityNoise:
     """The random numbers of one real-valued episode; arguments as in :func:`episode_noise`."""
-    world = jax.random.fold_in(jax.random.fold_in(seed, 0), episode)
+    world = _world_key(seed, episode)
     rule_key = jax.random.fold_in(explorer_key(seed, PROPOSING, rule), episode)
     actions = jax.random.uniform(jax.random.fold_in(rule_key, 1), (1, horizon))
     return DensityNoise(jax.random.fold_in(rule_key, 0), world[None], actions)
+
+
+@jax.jit
+def hindsight_keys(seed: Array, episodes: Array) -> Array:
+    """The keys of what hindsight shows of some episodes, (n,)."""
+    return jax.vmap(lambda episode: hindsight_key(reward_key(_world_key(seed, episode))))(episodes)
+
+
+def _world_key(seed: Array, episode: Array) -> Array:
+    """The key of the world for an episode."""
+    return jax.random.fold_in(jax.random.fold_in(seed, 0), episode)
 
 
 @jax.jit

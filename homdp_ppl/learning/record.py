@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from homdp_ppl.core.episode import Episode
+from homdp_ppl.core.episodes import Episodes
+from homdp_ppl.core.rollout import cut_at_end
 from homdp_ppl.core.spaces import HasSpaces, Space, Spaces, is_real, names_of, shape_of
 from homdp_ppl.precision import Array
 
@@ -40,6 +42,20 @@ class Record:
         """The columns by name; without rewards if they are known."""
         every = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {name: column for name, column in every.items() if column is not None}
+
+    def episodes(self, spaces: Spaces, behaviour: str | None = None) -> Episodes:
+        """All episodes, with all their states.
+
+        Parameters
+        ----------
+        spaces
+            The spaces of the world.
+        behaviour
+            On what the actions may depend.
+        """
+        parts = self.observations, self.actions, self.states
+        played = Episodes(*parts, rewards=self.rewards, behaviour=behaviour)
+        return cut_at_end(played, spaces.ends) if spaces.terminal else played
 
     @classmethod
     def empty(cls, model: HasSpaces) -> Record:

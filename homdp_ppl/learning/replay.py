@@ -45,9 +45,8 @@ def restore(run: Run, record: Record) -> Run:
 def _replay(run: Run, record: Record) -> Run:
     task, state = run.task, run.state
     learner, steps = task.learner(), task.episodes_per_round
-    parts = record.observations, record.actions, record.states
-    shown = Episodes(*parts, rewards=record.rewards)
-    episodes = Episodes.of(shown, task.model)  # raises DataError for episodes outside the spaces
+    played = record.episodes(task.world.spaces)
+    episodes = Episodes.of(played, task.model)  # raises DataError for episodes outside the spaces
     before, when = state, 0
     for k, planned in enumerate(record.planned):
         if planned:

@@ -12,8 +12,6 @@ import numpy as np
 from homdp_ppl.core.checked import checked
 from homdp_ppl.core.episodes import SAW_STATES, Episodes
 from homdp_ppl.core.policy import Policy
-from homdp_ppl.core.reveal import with_masks
-from homdp_ppl.core.rollout import cut_at_end
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.state import State
 from homdp_ppl.learning.certificate import Certificate, certify, exceeded_by
@@ -121,19 +119,14 @@ class Run(Measured):
 
     @property
     def episodes(self) -> Episodes:
-        """All episodes, with their latent states; those that were not revealed are missing."""
-        reveal = self.task.reveal
-        played = self._every_state
-        return played if reveal is None else with_masks(reveal, played, self.task.seed)
+        """All episodes, with what was revealed: latent states, or labels if they are declared."""
+        return self.task.all_shown(self._every_state)
 
     @property
     def _every_state(self) -> Episodes:
         """All episodes, also with the states that were not revealed."""
-        record, behaviour = self.record, SAW_STATES if self.task.foresight else None
-        parts = record.observations, record.actions, record.states
-        played = Episodes(*parts, rewards=record.rewards, behaviour=behaviour)
-        spaces = self.task.world.spaces
-        return cut_at_end(played, spaces.ends) if spaces.terminal else played
+        behaviour = SAW_STATES if self.task.foresight else None
+        return self.record.episodes(self.task.world.spaces, behaviour)
 
     @property
     def returns(self) -> Array:

@@ -9,11 +9,12 @@ from homdp_ppl.core.arguments import is_count
 from homdp_ppl.core.counts import Counts
 from homdp_ppl.core.episode import Episode
 from homdp_ppl.core.episodes import Episodes
-from homdp_ppl.core.reveal import Reveal, revealed
+from homdp_ppl.core.reveal import revealed, with_masks
 from homdp_ppl.declare.model import HOMDP, World
 from homdp_ppl.errors import ParameterError, Problem, shown
 from homdp_ppl.explorers.explorer import Explorer
-from homdp_ppl.learning.hindsight import Hindsight
+from homdp_ppl.learning.declared import Declared
+from homdp_ppl.learning.hindsight import Hindsight, Protocol, hindsight_of
 from homdp_ppl.learning.learner import SIMULATIONS, Learner
 from homdp_ppl.learning.planning import Planner
 from homdp_ppl.learning.warm_start import Log
@@ -35,7 +36,7 @@ class Request(NamedTuple):
     progress: bool | None = None
     simulations: int = SIMULATIONS
     log: Any = None
-    reveal: Reveal | None = None
+    reveal: Protocol = None
 
     @property
     def declaration(self) -> HOMDP:
@@ -58,7 +59,7 @@ class Task:
     estimated: bool = False  # whether values are means of simulated episodes
     simulations: int = 0  # number of simulated episodes per value
     slack: float = 0.0  # the true optimum may be lower by up to this much
-    reveal: Reveal | None = None  # which states are revealed; None for all of them
+    reveal: Protocol = None  # what is revealed; None for all states
     log: Log | None = None  # recorded episodes to start with
 
     @property
@@ -107,13 +108,19 @@ class Task:
     @property
     def hindsight(self) -> Hindsight:
         """What decides which states are revealed."""
-        if self.reveal is None:
-            return "complete"
-        return "coin" if self.reveal.coin else "partial"
+        return hindsight_of(self.reveal)
 
     def shown(self, episode: Episode, number: int) -> Episode:
         """Episode ``number``, from 0, as it is revealed to the learner."""
+        if isinstance(self.reveal, Declared):
+            return self.reveal.episode(episode, self.seed, number)
         return episode if self.reveal is None else revealed(self.reveal, episode, self.seed, number)
+
+    def all_shown(self, played: Episodes) -> Episodes:
+        """All episodes of a run as they are revealed to the learner."""
+        if isinstance(self.reveal, Declared):
+            return self.reveal.shown(played, self.seed)
+        return played if self.reveal is None else with_masks(self.reveal, played, self.seed)
 
     def counts(self, episodes: Episodes) -> Counts:
         """The counts of the log and of these episodes; raises an error if states are missing."""

@@ -7,6 +7,7 @@ Other declarations sample again with NUTS when too few draws are effective.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -15,6 +16,7 @@ import jax
 import numpy as np
 from scipy.special import softmax
 
+from homdp_ppl.core.clues import likelihoods
 from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.core.forward import log_likelihood_of_evidence
 from homdp_ppl.core.pomdp import POMDP
@@ -25,7 +27,7 @@ from homdp_ppl.posteriors.data import impossible
 from homdp_ppl.posteriors.dirichlet import closed_form
 from homdp_ppl.posteriors.from_evidence import from_evidence
 from homdp_ppl.posteriors.gibbs import hidden_tables
-from homdp_ppl.posteriors.tables import tables_at
+from homdp_ppl.posteriors.tables import hindsight_tables_at, tables_at
 from homdp_ppl.posteriors.tracking import WORN
 from homdp_ppl.precision import Array, to_numpy
 
@@ -81,7 +83,8 @@ class Particles:
     def update(self, new: Evidence, key: Array) -> Particles:
         """The posterior given further episodes."""
         form, homdp = closed_form(self.homdp), self.homdp
-        found = _reweighted(homdp, self.weights, form.tables(self.entries), new)
+        at = form.tables(self.entries), form.further(self.entries)
+        found = _reweighted(homdp, self.weights, *at, new)
         weights = self.weights if found is None else found  # if none explains it, sweeps correct it
         generator = _generator(key)
         entries, concentrations = self.entries, self.concentrations
@@ -90,7 +93,9 @@ class Particles:
             weights = np.full(len(weights), 1 / len(weights))
         evidence = self.evidence + new
         for _ in range(SWEEPS):
-            hidden = hidden_tables(generator, form.tables(entries), homdp, evidence.tree)
+            clues = likelihoods(evidence.gaps.clues, homdp.form, form.further(entries))
+            tables = form.tables(entries)
+            hidden = hidden_tables(generator, tables, homdp, evidence.tree, clues)
             concentrations = form.concentrations(hidden, evidence.counts)
             entries = form.rows_given(generator, concentrations)
         return Particles(homdp, evidence, entries, concentrations, weights, key)
@@ -133,6 +138,7 @@ class Reweighted:
     belief: Posterior  # with all sites as atoms
     evidence: Evidence
     tables: Any  # of the atoms
+    hindsight: Mapping[str, Array]  # tables of labels and of the mechanism, of the atoms
 
     @classmethod
     def start(cls, homdp: HOMDP, key: Array, evidence: Evidence) -> Reweighted:
@@ -149,13 +155,16 @@ class Reweighted:
     def _of(cls, belief: Posterior, evidence: Evidence) -> Reweighted:
         assert belief.atoms is not None
         values, number = dict(belief.atoms.values), len(belief.atoms)
-        return cls(belief, evidence, tables_at(belief.homdp, values, number))
+        homdp = belief.homdp
+        tables = tables_at(homdp, values, number), hindsight_tables_at(homdp, values, number)
+        return cls(belief, evidence, *tables)
 
     def update(self, new: Evidence, key: Array) -> Reweighted:
         """The posterior given further episodes."""
         homdp, evidence, belief = self.belief.homdp, self.evidence + new, self.belief
         assert belief.atoms is not None
-        weights = _reweighted(homdp, belief.atoms.probabilities, self.tables, new)
+        now = belief.atoms.probabilities
+        weights = _reweighted(homdp, now, self.tables, self.hindsight, new)
         if belief.atoms.complete and weights is None:
             raise impossible(homdp.name)
         worn = weights is None or 1 / np.sum(weights**2) < WORN * len(weights)
@@ -199,10 +208,13 @@ def follow(homdp: HOMDP, key: Array, evidence: Evidence | None = None) -> Follow
     return kind.start(homdp, key, evidence)
 
 
-def _reweighted(homdp: HOMDP, weights: Array, tables: Any, new: Evidence) -> Array | None:
+def _reweighted(
+    homdp: HOMDP, weights: Array, tables: Any, hindsight: Mapping[str, Array], new: Evidence
+) -> Array | None:
     """The weights after new evidence; None if no draw explains it."""
     with np.errstate(divide="ignore"):
-        log = np.log(weights) + log_likelihood_of_evidence(tables, homdp.form, new)
+        log = np.log(weights)
+    log = log + log_likelihood_of_evidence(tables, homdp.form, new, hindsight)
     return softmax(log) if np.isfinite(log).any() else None
 
 

@@ -32,13 +32,23 @@ def tables_at(homdp: HOMDP, parameters: Mapping[str, Array], n: int) -> Planned:
 
 @in_x64
 def counted_tables_at(homdp: HOMDP, parameters: Mapping[str, Array], n: int) -> Mapping[str, Array]:
-    """All tables, those of sensors included, at n values of the sites."""
+    """All tables, those of sensors and of hindsight included, at n values of the sites."""
     tables = tables_at(homdp, parameters, n)._asdict()
-    if not homdp.spaces.sensors:
+    if not homdp.spaces.sensors and homdp.hindsight_form is None:
         return tables
     make = homdp.cache.get("counted tables", lambda: jax.jit(jax.vmap(homdp.counted_tables)))
     found: Mapping[str, Array] = to_numpy(make(dict(parameters)))
     return {**tables, **found}
+
+
+def hindsight_tables_at(
+    homdp: HOMDP, parameters: Mapping[str, Array], n: int
+) -> Mapping[str, Array]:
+    """The tables of labels and of the mechanism at n values of the sites; none if not declared."""
+    if homdp.hindsight_form is None:
+        return {}
+    tables = counted_tables_at(homdp, parameters, n)
+    return {name: tables[name] for name in homdp.hindsight_form.tables}
 
 
 def table_moments(homdp: HOMDP, closed: Array, atoms: Atoms | None) -> tuple[Planned, Planned]:

@@ -15,7 +15,7 @@ from homdp_ppl.core.arguments import refuse
 from homdp_ppl.core.reveal import Reveal
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import ParameterError, Problem
-from homdp_ppl.learning.hindsight import hindsight_problems
+from homdp_ppl.learning.hindsight import declared_reveal, hindsight_of, hindsight_problems
 from homdp_ppl.study.defaults import REFERENCES
 from homdp_ppl.study.observing import extra_problems
 from homdp_ppl.study.sources import find_rule
@@ -107,8 +107,12 @@ def by_share(runs: Mapping[str, Runs]) -> dict[str, dict[float | str, Runs]]:
 def check_rule(text: str, world: World) -> None:
     """Raise an error if a rule is unknown or cannot learn in the world."""
     rule, reveal = split_reveal(text)
-    found = find_rule(rule, world)
-    if isinstance(reveal, Reveal):
-        refuse(ParameterError, rule, hindsight_problems(found, world.homdp, "coin"))
+    found, declared = find_rule(rule, world), declared_reveal(world)
+    if isinstance(reveal, Reveal) and declared is not None:
+        expected = "no share: the declaration says what is revealed"
+        raise ParameterError(rule, [Problem("reveal", str(reveal), expected)])
+    if reveal is None or isinstance(reveal, Reveal):
+        hindsight = hindsight_of(declared if reveal is None else reveal)
+        refuse(ParameterError, rule, hindsight_problems(found, world.homdp, hindsight))
     elif reveal == OBSERVATION:
         refuse(ParameterError, rule, extra_problems(world.homdp, found, 1))

@@ -11,6 +11,7 @@ from homdp_ppl.explorers._densities import candidates
 from homdp_ppl.learning.replay import restore
 from homdp_ppl.planners import quantised
 from tests.continuous.programs import hearing
+from tests.declare.test_terminal import native
 from tests.raising import raises
 from tests.runs import TREE
 from tests.worlds import drawn, world
@@ -52,6 +53,17 @@ def test_a_compiled_run_is_run_again():
     rule = explorers.greedy()
     whole = begun(rule, compiled=True).resume()
     again = restore(begun(rule, compiled=True), whole.record.until(5, 5))
+    assert again.resume().record.same_as(whole.record)
+
+
+def test_a_run_with_terminal_states_is_restored():
+    """In the record, episodes have all their steps."""
+    world = native().draw(jax.random.key(3))
+    options = TREE, 6, 0
+    whole = learn(world, explorers.greedy(), *options, compiled=False)
+    assert whole.episodes.length.min() < world.spaces.horizon
+    start = learn(world, explorers.greedy(), *options, stop_after=0, compiled=False)
+    again = restore(start, whole.record.until(5, 5))
     assert again.resume().record.same_as(whole.record)
 
 

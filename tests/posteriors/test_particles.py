@@ -1,10 +1,25 @@
 """Posteriors that follow a stream of episodes with gaps, against exact posteriors."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
+from numpyro.infer.util import log_density
 
-from homdp_ppl import DataError, Episodes, models, posterior, x64
+from homdp_ppl import (
+    DataError,
+    Episodes,
+    Kernels,
+    homdp,
+    models,
+    posterior,
+    rollout,
+    uniform_policy,
+    x64,
+)
+from homdp_ppl.core.clues import likelihoods
 from homdp_ppl.core.evidence import Evidence
 from homdp_ppl.posteriors import particles
 from homdp_ppl.posteriors.particles import Particles, Reweighted, follow
@@ -63,6 +78,66 @@ def test_a_planted_bug_is_caught(monkeypatch):
     assert mean > LIMITS[0] or spread > LIMITS[1]
 
 
+def after_a_right_one(x, y, a):
+    return 0.3 if y is None else jnp.where(x == y, 0.8, 0.1)
+
+
+@homdp(states=2, observations=2, actions=1, horizon=4, reward=[[1.0], [0.0]])
+def labelled():
+    """Noisy labels, which are revealed mostly after a right observation."""
+    p = numpyro.sample("accuracy", dist.Beta(4, 2))
+    shows = jnp.array([[p, 1 - p], [1 - p, p]])
+    moves = np.array([[[0.9, 0.1]], [[0.2, 0.8]]])
+    label = np.array([[0.8, 0.2], [0.1, 0.9]])
+    return Kernels([0.5, 0.5], moves, shows, label=label, revealed=after_a_right_one)
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """Episodes of ``labelled``, with mean and spread of the accuracy on a fine grid."""
+    world = labelled.at(accuracy=0.6)
+    episodes = rollout(jax.random.split(jax.random.key(0), 30), world, uniform_policy(world))
+    grid = np.linspace(0.005, 0.995, 199)
+    program = labelled.hindsight(episodes)
+    with x64():
+        density = jax.jit(lambda p: log_density(program, (), {}, {"accuracy": p})[0])
+        log = np.array([float(density(p)) for p in grid])
+    weights = np.exp(log - log.max()) / np.exp(log - log.max()).sum()
+    mean = weights @ grid
+    return episodes, mean, np.sqrt(weights @ (grid - mean) ** 2)
+
+
+def labelled_scores(shown):
+    """As :func:`scores`, given labels and a mechanism."""
+    episodes, mean, spread = shown
+    values = [
+        followed(labelled, episodes, jax.random.key(r)).belief.atoms.values["accuracy"]
+        for r in range(REPLICAS)
+    ]
+    parts = [v.mean() for v in values], [v.std() for v in values]
+    errors = [np.std(part, ddof=1) / np.sqrt(REPLICAS) for part in parts]
+    return abs(np.mean(parts[0]) - mean) / errors[0], abs(np.mean(parts[1]) - spread) / errors[1]
+
+
+def test_particles_use_labels_and_the_mechanism(shown):
+    mean, spread = labelled_scores(shown)
+    assert mean < LIMITS[0]
+    assert spread < LIMITS[1]
+
+
+@pytest.mark.parametrize("name", ["label", "revealed"])
+def test_wrong_likelihoods_of_labels_and_marks_are_caught(shown, name, monkeypatch):
+    """Other labels, or a mechanism that is ignored."""
+
+    def wrong(clues, form, tables):
+        other = tables[name][..., ::-1] if name == "label" else np.ones_like(tables[name])
+        return likelihoods(clues, form, {**tables, name: other})
+
+    monkeypatch.setattr(particles, "likelihoods", wrong)
+    mean, spread = labelled_scores(shown)
+    assert mean > LIMITS[0] or spread > LIMITS[1]
+
+
 def test_complete_episodes_give_the_closed_form():
     world = models.load("tiger_table")
     complete = with_gaps(world, 20, 1.0)
@@ -111,7 +186,7 @@ def test_impossible_episodes():
     model = programs.one_of_two()
     state = follow(model, jax.random.key(0))
     none = type(state.tables)(*(np.zeros_like(table) for table in state.tables))
-    broken = Reweighted(state.belief, state.evidence, none)
+    broken = Reweighted(state.belief, state.evidence, none, {})
     episodes = with_gaps(model.draw(jax.random.key(0)), 1, 0.5)
     with pytest.raises(DataError), x64():
         broken.update(Evidence.of(episodes, model), jax.random.key(0))
