@@ -39,7 +39,7 @@ def test_a_guideline_receives_names():
 
 @pytest.mark.parametrize(
     "answer",
-    [RIGHT, 2, np.int64(2), {RIGHT: 1.0}, [0, 0, 1], np.float32([0, 0, 1])],
+    [RIGHT, 2, np.int64(2), {RIGHT: 1.0}, [0, 0, 1], np.array([0, 0, 1], dtype=np.float32)],
     ids=repr,
 )
 def test_forms_of_an_answer(answer):
