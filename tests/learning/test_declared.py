@@ -312,7 +312,7 @@ def test_studies(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(FILE)
     name = f"{file}:world"
-    options = {"episodes": 3, "seeds": 2, "workers": 1}
+    options = {"episodes": 3, "seeds": 2, "workers": 1, "priors": ["declared"]}
     finished = study.compare(
         name, ["posterior_sampling", "uniform"], out=tmp_path / "one", **options
     )
