@@ -4,6 +4,7 @@ import numpy as np
 import numpyro.distributions as dist
 
 from homdp_ppl.declare.decorator import restricted, tabular
+from homdp_ppl.declare.hindsight_validation import declares_coin
 from homdp_ppl.declare.model import World
 from homdp_ppl.errors import ParameterError, Problem
 
@@ -17,7 +18,7 @@ def flat_table(
     """The same world with every row of T and O unknown under symmetric Dirichlet priors.
 
     The initial distribution, the rewards, terminal states and allowed actions stay known. Random
-    rewards raise ParameterError.
+    rewards, labels, and mechanisms of reveals other than a coin raise ParameterError.
 
     Parameters
     ----------
@@ -31,6 +32,10 @@ def flat_table(
     if world.homdp.rewards.law is not None:
         remedy = "Use the declared prior: its rewards are part of the program."
         problem = Problem("world", "random rewards", "known rewards", remedy)
+        raise ParameterError("flat_table", [problem])
+    if world.homdp.hindsight_form is not None and not declares_coin(world.homdp):
+        remedy = "Use the declared prior: what is revealed is part of the program."
+        problem = Problem("world", "labels or a mechanism of reveals", "revealed states", remedy)
         raise ParameterError("flat_table", [problem])
     spaces, pomdp, rewards = world.spaces, world.pomdp, world.homdp.reward
     T, O = world.homdp.form.short(pomdp.transition, pomdp.emission)  # noqa: E741

@@ -71,8 +71,11 @@ class Particles:
         if len(evidence.gaps.number):
             atoms = from_evidence(homdp, evidence, DEFAULT, None, key).atoms
             assert atoms is not None
-            tables = tables_at(homdp, atoms.pick(generator, particles), particles)
-            hidden = hidden_tables(generator, tables, homdp, evidence.tree)
+            values = atoms.pick(generator, particles)
+            tables = tables_at(homdp, values, particles)
+            further = hindsight_tables_at(homdp, values, particles)
+            clues = likelihoods(evidence.gaps.clues, homdp.form, further)
+            hidden = hidden_tables(generator, tables, homdp, evidence.tree, clues)
             concentrations = form.concentrations(hidden, evidence.counts)
         else:
             concentrations = np.tile(form.concentration(evidence.counts), (particles, 1))

@@ -95,7 +95,6 @@ def test_add_uses_the_episodes_of_a_file(call):
         ({"states": "left", "actions": None}, ["states[episode 2]", "actions[episode 2]"]),
         ({"weather": "rain", "id": 7}, ["weather[episode 2]", "id[episode 2]"]),
         ({"ended": "tired"}, ["ended[episode 2]"]),
-        ({"states": ["left", "left", None]}, []),
     ],
 )
 def test_problems_of_a_log_are_reported_together(call, episode, places):
@@ -105,6 +104,15 @@ def test_problems_of_a_log_are_reported_together(call, episode, places):
     found = {f"{p['where']}[{p['at']}]" for p in problems} | {p["where"] for p in problems}
     assert set(places) <= found
     assert call("status", "clinic")["begun"] == 0  # nothing was added
+
+
+@pytest.mark.parametrize(("rule", "code"), [("greedy", 2), ("posterior_sampling", 0)])
+def test_logs_that_lack_states_need_a_rule_with_a_posterior(call, rule, code):
+    new(call, rule=rule)
+    write_lines({**EPISODE, "states": ["left", "left", None]})
+    answer = call("add", "clinic", "log.jsonl", code=code)
+    assert code == 0 or "states" in {problem["where"] for problem in answer["problems"]}
+    assert call("status", "clinic")["begun"] == (code == 0)
 
 
 def test_add_refuses_files_that_do_not_fit_in_memory(call, monkeypatch):

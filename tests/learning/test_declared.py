@@ -25,6 +25,7 @@ from homdp_ppl import (
 from homdp_ppl.learning.declared import Declared
 from homdp_ppl.learning.learner import Learner
 from homdp_ppl.learning.replay import restore
+from homdp_ppl.models.flat import flat_table
 from homdp_ppl.planners import history_tree
 from homdp_ppl.posteriors import particles
 from tests.hindsight import MODELS
@@ -260,11 +261,16 @@ def test_rules_that_count_refuse_a_mechanism_that_the_model_leaves_out():
         run_of(world_of("mechanism"), explorers.tight(), model=declared())
 
 
+@pytest.mark.parametrize("name", ["coarse", "mechanism"])
+def test_flat_tables_refuse_what_they_would_leave_out(name):
+    with raises(ParameterError, "world"):
+        flat_table(world_of(name))
+
+
 def test_options_that_need_every_state():
     world = world_of("coarse")
-    log = world.play(jax.random.split(jax.random.key(0), 2), uniform_policy(world))
-    with raises(ParameterError, "foresight", "stop_when", "log"):
-        run_of(world, foresight=True, stop_when=0.1, log=log)
+    with raises(ParameterError, "foresight", "stop_when"):
+        run_of(world, foresight=True, stop_when=0.1)
     with raises(ParameterError, "compiled"):
         run_of(world, compiled=True)
     with raises(ParameterError, "reveal"):

@@ -21,6 +21,7 @@ from homdp_ppl import (
 )
 from homdp_ppl.core.clues import likelihoods
 from homdp_ppl.core.evidence import Evidence
+from homdp_ppl.declare.clue_likelihood import evidence_of
 from homdp_ppl.posteriors import particles
 from homdp_ppl.posteriors.particles import Particles, Reweighted, follow
 from tests.gaps import enumerated, with_gaps
@@ -107,11 +108,17 @@ def shown():
     return episodes, mean, np.sqrt(weights @ (grid - mean) ** 2)
 
 
-def labelled_scores(shown):
+def begun(model, episodes, key):
+    """Particles that start with a log of all these episodes."""
+    with x64():
+        return follow(model, key, evidence_of(model, episodes))
+
+
+def labelled_scores(shown, find=followed):
     """As :func:`scores`, given labels and a mechanism."""
     episodes, mean, spread = shown
     values = [
-        followed(labelled, episodes, jax.random.key(r)).belief.atoms.values["accuracy"]
+        find(labelled, episodes, jax.random.key(r)).belief.atoms.values["accuracy"]
         for r in range(REPLICAS)
     ]
     parts = [v.mean() for v in values], [v.std() for v in values]
@@ -123,6 +130,26 @@ def test_particles_use_labels_and_the_mechanism(shown):
     mean, spread = labelled_scores(shown)
     assert mean < LIMITS[0]
     assert spread < LIMITS[1]
+
+
+def test_particles_start_with_a_log_of_labels(shown):
+    mean, spread = labelled_scores(shown, begun)
+    assert mean < LIMITS[0]
+    assert spread < LIMITS[1]
+
+
+def test_hidden_states_of_a_log_of_labels_are_drawn_with_their_likelihood(shown, monkeypatch):
+    """The planted bug: hidden states of the log are drawn without labels and marks."""
+    drawn = []
+    original = particles.hidden_tables
+
+    def recorded(generator, tables, model, tree, clues=None):
+        drawn.append(clues)
+        return original(generator, tables, model, tree, clues)
+
+    monkeypatch.setattr(particles, "hidden_tables", recorded)
+    begun(labelled, shown[0], jax.random.key(0))
+    assert drawn[0] is not None
 
 
 @pytest.mark.parametrize("name", ["label", "revealed"])
