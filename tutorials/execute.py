@@ -20,7 +20,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 
 FOLDER = Path(__file__).resolve().parent
-TIMEOUT = 600  # seconds for one cell
+TIMEOUT = 1200  # seconds for one cell
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
