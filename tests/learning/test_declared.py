@@ -27,7 +27,7 @@ from homdp_ppl.learning.learner import Learner
 from homdp_ppl.learning.replay import restore
 from homdp_ppl.models.flat import flat_table
 from homdp_ppl.planners import history_tree
-from homdp_ppl.posteriors import particles
+from homdp_ppl.posteriors import Sampling, particles
 from tests.hindsight import MODELS
 from tests.raising import raises
 
@@ -236,7 +236,8 @@ def test_other_declarations(name):
     """
     world = MODELS[name][0].draw(jax.random.key(4))
     run = run_of(world, episodes=25)
-    belief, exact = run.state.memory.belief, run.posterior
+    belief = run.state.memory.belief
+    exact = posterior(world.homdp, run.episodes, sampling=Sampling(draws=4000))
     for site, values in exact.atoms.values.items():
         distance = np.abs(belief.atoms.means()[site] - values.mean(0))
         assert np.all(distance < values.std(0) + 1e-9)
